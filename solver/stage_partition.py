@@ -26,8 +26,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
+
 Objective = Callable[..., Array]
 """F of the module docstring, element by element over arrays of one length."""
 

@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.operator import Operator
 from planner.model.operators import head_operators, layer_operators, mtp_operators
@@ -60,8 +59,7 @@ from planner.predict.physics.physics import Physics
 from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.schedules import V_SCHEDULES
 from planner.strategy.strategy import Relief, Strategy
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)

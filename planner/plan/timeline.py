@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.plan.plan import Plan, StagePlan
 from planner.predict.schedule.dependencies import order_graph
 from planner.predict.schedule.orders import build_order
 from planner.predict.schedule.simulate import simulate
 from planner.predict.schedule.timeline import Timeline
-
-Array = NDArray[np.float64]
 
 
 def plan_timeline(plan: Plan) -> Timeline:

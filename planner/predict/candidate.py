@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from planner.predict.schedule.paths import ChunkTimes
 from planner.strategy.strategy import Strategy
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

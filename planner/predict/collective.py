@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiles.levels import NetworkLevel, group_bandwidth_bytes_per_s
+from solver.arrays import Array
 
-Array = NDArray[np.float64]
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
 
 PIPELINING = 0.41

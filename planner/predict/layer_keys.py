@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.collective import Groups
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 KEY_COLUMNS = ("tp", "sp", "cp", "ring", "ep", "etp", "micro_batch_size", "overlap_tp", "overlap_ep")
 """Strategy columns that a layer's cost depends on; ``ring`` is 1 for ring context parallelism, 0 for all_to_all."""

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.row_cost import RowCost
 from planner.predict.cost.short_axis import least_of_row, most_of_row
@@ -28,9 +27,7 @@ from planner.predict.schedule.in_flight import in_flight_chunks
 from planner.strategy.rows import StrategyRows, distinct_rows, scheduled_as, v_placed, waiting_head
 from planner.strategy.schedules import SCHEDULE_NAMES
 from planner.strategy.strategy import Relief
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 
 @dataclass(frozen=True, slots=True)

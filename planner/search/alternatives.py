@@ -24,9 +24,7 @@ from planner.search.row_context import joined
 from planner.search.search_result import DEGREES, Degrees, SearchResult
 from planner.search.split_terms import SplitRules
 from planner.strategy.rows import StrategyRows, distinct_rows
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 ALTERNATIVE_SLACK = 1.04
 """Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""

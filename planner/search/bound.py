@@ -33,10 +33,8 @@ from planner.search.chunk_times import weight_gradients_s
 from planner.search.row_context import take
 from planner.strategy.rows import StrategyRows, first_of_each
 from planner.strategy.schedules import SCHEDULE_NAMES, SPLIT_SCHEDULES, V_SCHEDULES
+from solver.arrays import Array, Ints
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 Rows = Ints | slice
 ALL = slice(None)
 

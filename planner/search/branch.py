@@ -15,7 +15,6 @@ from copy import copy
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.candidate import Candidate
 from planner.predict.cost.hardware import Hardware
@@ -43,9 +42,7 @@ from planner.search.split_limits import split_rules
 from planner.search.stage_capacity import MemoryLimits
 from planner.strategy.rows import StrategyRows
 from planner.strategy.strategy import Strategy
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 FIRST_BATCH = 200_000
 NEXT_BATCH = 16_000_000

@@ -8,14 +8,11 @@ Shape letters: F dealings, C chunks, P stages.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.row_cost import RowCost
 from planner.predict.schedule.paths import ChunkTimes
 from planner.search.row_context import RowContext
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 HOST_FORWARD_SHARE = 1.0 / 3.0
 """Part of a stage's host overhead in its forward pass: the backward pass launches about twice as many kernels."""

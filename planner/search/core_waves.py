@@ -13,16 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.model_cost import ModelCost
 from planner.predict.cost.row_cost import CostModel
 from planner.search.alternatives import Postponed
 from planner.search.bound import BoundTerms, Schedules
 from planner.strategy.rows import StrategyRows
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 CORE_BATCH = 32_768
 """Cores bounded at a time, and the fewest for which waves are worth their while."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.search.bound import ROUNDING, Schedules
 from planner.search.family_bound import FamilyBound
@@ -22,9 +21,7 @@ from planner.search.row_context import take
 from planner.search.split_terms import SplitRules
 from planner.search.stage_bound import StageBound
 from planner.strategy.rows import first_of_each, v_placed
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 FIRST_BLOCK = 64
 MOST_LEAVES = 4096

@@ -19,8 +19,9 @@ import numpy as np
 
 from planner.backends.rules.rule import SpaceRule
 from planner.search.backend_rules import BackEndRules
-from planner.strategy.rows import COLUMN_OF_FIELD, COLUMNS, Mask, StrategyRows, first_of_each
+from planner.strategy.rows import COLUMN_OF_FIELD, COLUMNS, StrategyRows, first_of_each
 from planner.strategy.strategy import Strategy
+from solver.arrays import Mask
 
 FIELDS = frozenset(field.name for field in fields(Strategy))
 OF_CORES = frozenset(

@@ -10,7 +10,6 @@ Every number of a plan comes from here; the exact inner search minimises the sam
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.candidate import Candidate, Split, StageBill
 from planner.predict.cost.data_parallel import optimizer_s
@@ -19,8 +18,8 @@ from planner.predict.schedule.paths import ChunkTimes
 from planner.predict.schedule.run import PipelineRun, run_pipeline
 from planner.search.chunk_times import HOST_FORWARD_SHARE, chunk_times
 from planner.search.row_context import RowContext, without_relief
+from solver.arrays import Array
 
-Array = NDArray[np.float64]
 Span = tuple[int, int]
 
 

@@ -11,7 +11,6 @@ Shape letters: R rows, F members, P stages, N layer kinds, Q pairs of a row and 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.predict.stage_memory import StageMemory, end_seconds, head_stage, stage_memory
@@ -21,10 +20,7 @@ from planner.search.family_paths import family_paths
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK, SplitRules
 from planner.strategy.rows import StrategyRows, first_of_each
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from solver.arrays import Array, Ints, Mask
 
 ROUNDING = 2e-13
 """Relative slack that keeps another order of the same sums below what the exact search finds."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.row_cost import RowCost
 from planner.predict.schedule.orders.build import KEPT
@@ -24,9 +23,7 @@ from planner.predict.schedule.run import known_paths
 from planner.search.chunk_times import HOST_FORWARD_SHARE
 from planner.search.layer_spans import Kinds, running_kinds
 from planner.strategy.schedules import ScheduleName
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

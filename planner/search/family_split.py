@@ -20,9 +20,7 @@ from planner.search.evaluate import evaluate_split
 from planner.search.path_bounds import ROUNDING, PathBounds
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 
 def best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:

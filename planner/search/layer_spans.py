@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
+
 Kinds = tuple[int, ...]
 """Kind of every layer along the model."""
 

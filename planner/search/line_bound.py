@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.predict.stage_memory import end_seconds, head_stage, stage_memory
@@ -27,10 +26,7 @@ from planner.search.line_paths import LinePaths
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK, SplitRules
 from planner.strategy.rows import StrategyRows
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from solver.arrays import Array, Ints, Mask
 
 ROUNDING = 2e-13
 """Relative slack that keeps another order of the same sums below what the exact search finds."""

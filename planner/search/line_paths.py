@@ -21,8 +21,7 @@ from planner.predict.stage_memory import head_stage
 from planner.search.chunk_times import HOST_FORWARD_SHARE, weight_gradients_s
 from planner.strategy.rows import StrategyRows
 from planner.strategy.schedules import SCHEDULE_NAMES
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 SPLIT, BREADTH_FIRST = SCHEDULE_NAMES.index("zb_h1"), SCHEDULE_NAMES.index("gpipe")
 

@@ -34,11 +34,9 @@ from planner.search.evaluate import evaluate_with_run
 from planner.search.line_bound import ROUNDING, LineBound
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes
+from solver.arrays import Array, Ints
 from solver.check import check_partition
 from solver.stage_partition import Partition, PartitionTables, TooManyLabels, partition
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 DEEPER = (1e-6, 1 / 16)
 """Parts of the way from the best known bound to the cutoff in which a dealing is looked for first."""

@@ -13,14 +13,12 @@ from collections import Counter
 from copy import copy
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.search.alternatives import Postponed
 from planner.search.search_result import DEGREES
 from planner.search.space import Space
 from planner.strategy.rows import first_of_each
-
-Ints = NDArray[np.int64]
+from solver.arrays import Ints
 
 MOST_DEGREES = 160
 MOST_LAYOUTS = 4_096

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.candidate import Candidate
-from planner.strategy.rows import Mask, StrategyRows, relief_of, scheduled_as
+from planner.strategy.rows import StrategyRows, relief_of, scheduled_as
 from planner.strategy.strategy import Relief, Strategy
+from solver.arrays import Ints, Mask
 
-Ints = NDArray[np.int64]
 Reliefs = Sequence[Relief]
 
 USUAL_SCHEDULES = ("1f1b", "interleaved")

@@ -18,10 +18,7 @@ from planner.search.bound import BoundTerms, Rows, Schedules
 from planner.search.row_context import take
 from planner.search.stage_capacity import Capacity, MemoryLimits, ReliefOffer, StageRoom
 from planner.strategy.rows import first_of_each
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from solver.arrays import Array, Ints, Mask
 
 BISECTIONS = 14
 """Halvings of the bottleneck interval: the bound is within 2**-14 of the interval of its limit."""

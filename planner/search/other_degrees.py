@@ -11,7 +11,6 @@ from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.candidate import Candidate
 from planner.search.alternatives import Alternatives, Postponed
@@ -19,9 +18,8 @@ from planner.search.branch import MOST_LAYOUTS, Search
 from planner.search.options import Incumbent
 from planner.search.row_context import row_context
 from planner.search.search_result import DEGREES, Degrees, degrees
-from planner.strategy.rows import Mask, StrategyRows
-
-Ints = NDArray[np.int64]
+from planner.strategy.rows import StrategyRows
+from solver.arrays import Ints, Mask
 
 
 def find_alternatives(search: Search, shown: tuple[Candidate, ...], count: int) -> list[Candidate]:

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.schedule.paths import ChunkTimes, PathCounts
 from planner.predict.schedule.run import known_paths, run_pipeline
 from planner.strategy.schedules import ScheduleName
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 ROUNDING = 1e-12
 """Relative slack that keeps another order of the same sums below what a run adds up."""

@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.model_cost import ModelCost
@@ -18,9 +17,8 @@ from planner.predict.stage_memory import StageMemory, end_seconds, head_stage, s
 from planner.question.problem import Problem
 from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.strategy import Relief, Strategy
+from solver.arrays import Array, Ints
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Columns = TypeVar("Columns")
 
 

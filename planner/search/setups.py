@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.model_cost import ModelCost
 from planner.predict.cost.row_cost import CostModel
@@ -19,9 +18,7 @@ from planner.search.bound import ROUNDING, BoundTerms, Schedules
 from planner.search.row_context import take
 from planner.search.space import Space
 from planner.strategy.rows import StrategyRows, first_of_each, schedule_class
-
-Ints = NDArray[np.int64]
-Array = NDArray[np.float64]
+from solver.arrays import Array, Ints
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from dataclasses import fields, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.backends.asked import the_software
 from planner.backends.rules.columns import Columns
@@ -28,8 +27,7 @@ from planner.strategy.fields import OF_RELIEF
 from planner.strategy.relief_layers import WHERE_NEEDED, relief_layers
 from planner.strategy.rows import StrategyRows, distinct_rows
 from planner.strategy.schedules import SCHEDULE_NAMES
-
-Ints = NDArray[np.int64]
+from solver.arrays import Ints
 
 SCHEDULE_COLUMNS = ("schedule", "vpp", "group", "pp_inner")
 SHARDING_COLUMNS = ("dp_replicate", "zero", "optimizer_offload", "overlap_grad", "overlap_param")

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from planner.search.row_context import RowContext
 from planner.strategy.relief_layers import ReliefLayers
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 SLACK = 1e-9
 """Relative rounding slack of the memory comparison."""

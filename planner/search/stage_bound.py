@@ -19,15 +19,13 @@ Shape letters: R rows, P stages, C numbers of layers on a stage.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.predict.stage_memory import end_seconds, passes_memory
 from planner.search.line_paths import LinePaths
 from planner.search.split_terms import SLACK, SplitRules
 from planner.strategy.rows import StrategyRows
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 ROUNDING = 1e-9
 """Relative slack that keeps rounding from cutting off a dealing that fits or is as fast."""

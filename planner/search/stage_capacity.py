@@ -24,8 +24,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from solver.arrays import Array, Mask
 
 ROUNDING = 1e-9
 """Relative slack that keeps floating-point rounding from cutting off a feasible split."""

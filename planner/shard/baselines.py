@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.errors import DocumentInvalid
 from planner.shard.mesh_shapes import MeshShape
@@ -24,9 +23,9 @@ from planner.shard.operator_graph import OperatorGraph, OperatorNode, TensorShap
 from planner.shard.options import OperatorOptions, is_even, operator_options
 from planner.shard.placement import REPLICATE, Layout, shard
 from planner.shard.prove import ProvedStep, Solve, StepQuestion, prove, table_builder
+from solver.arrays import Mask
 
 Baseline = Literal["megatron", "fsdp"]
-Mask = NDArray[np.bool_]
 BASELINES: tuple[Baseline, ...] = ("megatron", "fsdp")
 NORM = re.compile(r"(^|\.)\w*norm\w*$")
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from planner.errors import DocumentInvalid, NotFound
 from planner.shard.integer_lists import integer_lists
-from solver.selection.problem import Integers, SelectionProblem
+from solver.arrays import Ints
+from solver.selection.problem import SelectionProblem
 
 LARGEST_BYTES = 1 << 30
 """Of the text, unpacked: an instance of 70,000 nodes has 0.15 GB."""
@@ -104,7 +105,7 @@ def _refuse(path: Path, pointer: str, what: str, hint: str) -> NoReturn:
     raise DocumentInvalid(what, where=f"{path}#{pointer}" if pointer else str(path), hint=hint)
 
 
-def _lists(path: Path, pointer: str, raw: msgspec.Raw) -> tuple[Integers, Integers]:
+def _lists(path: Path, pointer: str, raw: msgspec.Raw) -> tuple[Ints, Ints]:
     """Numbers and lengths of a list of lists of integers."""
     found = integer_lists(raw)
     if found is not None:
@@ -127,11 +128,11 @@ def _first(bad: Any) -> int | None:
 
 def _check_nodes(
     path: Path,
-    interval_lengths: Integers,
-    intervals: Integers,
-    counts: Integers,
-    usage_counts: Integers,
-    usages: Integers,
+    interval_lengths: Ints,
+    intervals: Ints,
+    counts: Ints,
+    usage_counts: Ints,
+    usages: Ints,
 ) -> None:
     """Everything about nodes that can be wrong, the first of it refused."""
     where = "/problem/nodes"
@@ -160,7 +161,7 @@ def _check_nodes(
         _refuse(path, f"{where}/usages/{i}", what, "usages are 0 or more")
 
 
-def _check_edges(path: Path, lengths: Integers, ends: Integers, counts: Integers, cells: Integers) -> Integers:
+def _check_edges(path: Path, lengths: Ints, ends: Ints, counts: Ints, cells: Ints) -> Ints:
     """int64[E, 2] of nodes, after everything about edges that can be wrong."""
     where = "/problem/edges"
     if lengths.size != cells.size:

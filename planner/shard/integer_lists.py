@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from solver.arrays import Ints
 from solver.selection.kernel import BYTES, INT, INTS, kernel
-from solver.selection.problem import Integers
 
 COMMA, MINUS, ZERO, NINE, OPEN, CLOSE = 44, 45, 48, 57, 91, 93
 BLANKS = (9, 10, 13, 32)
@@ -19,7 +19,7 @@ BETWEEN, EXPECT_LIST, IN_LIST, EXPECT_NUMBER, AFTER_NUMBER, END = 0, 1, 2, 3, 4,
 
 
 @kernel(INT(BYTES, INTS, INTS))
-def scan_lists(text: Any, numbers: Integers, lengths: Integers) -> int:  # noqa: PLR0912
+def scan_lists(text: Any, numbers: Ints, lengths: Ints) -> int:  # noqa: PLR0912
     """Fill numbers and lengths; the count of lists, or -1 where the text is anything else.
 
     States: after the outer bracket EXPECT_LIST; inside [ IN_LIST; after a comma EXPECT_NUMBER; after a number
@@ -81,7 +81,7 @@ def scan_lists(text: Any, numbers: Integers, lengths: Integers) -> int:  # noqa:
     return lists if state == END else -1
 
 
-def integer_lists(raw: Any) -> tuple[Integers, Integers] | None:
+def integer_lists(raw: Any) -> tuple[Ints, Ints] | None:
     """The numbers, list after list, and the length of each list; None where it is not a list of lists of integers."""
     text = np.frombuffer(raw, np.uint8)
     numbers = np.zeros(int(np.count_nonzero(text == COMMA)) + 1, np.int64)

@@ -9,7 +9,6 @@ Shape letters: K options, A axes.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.attention_time import attention_seconds
 from planner.predict.cost.efficiency import WIDE_ELEMENT_BYTES
@@ -19,9 +18,7 @@ from planner.shard.operator_graph import OperatorNode
 from planner.shard.options import OperatorOptions, local_bytes, local_sizes
 from planner.shard.redistribution import PICOSECONDS
 from profiles.prediction.rungs import Rung
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 
 class OperatorTimes:
@@ -32,7 +29,7 @@ class OperatorTimes:
         # The rates take elements as 16 bit wide; bytes are counted as they are here.
         self._byte_scale = WIDE_ELEMENT_BYTES.get(precision, 2.0) / 2.0
 
-    def times_ps(self, node: OperatorNode, options: OperatorOptions) -> Integers:
+    def times_ps(self, node: OperatorNode, options: OperatorOptions) -> Ints:
         """Picoseconds of each option: int64[K]."""
         seconds = self.hardware.factors.compute * self._seconds(node, options)
         return np.rint(seconds * PICOSECONDS).astype(np.int64)

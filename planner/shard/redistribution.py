@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from planner.predict.cost.hardware import Hardware
 from planner.shard.mesh_shapes import MeshShape
 from planner.shard.placement import REPLICATE, Layout, is_partial, is_shard
+from solver.arrays import Ints
 from solver.selection.problem import FORBIDDEN
 
-Integers = NDArray[np.int64]
 StepKind = Literal["all_gather", "all_to_all", "reduce_scatter", "all_reduce", "slice"]
 PICOSECONDS = 1e12
 
@@ -86,14 +86,14 @@ KINDS: tuple[StepKind, ...] = ("all_gather", "all_to_all", "reduce_scatter", "al
 NOTHING, NEVER = 0, 1
 
 
-def path_keys(held: NDArray[np.int8], needed: NDArray[np.int8], sizes: tuple[int, ...]) -> Integers:
+def path_keys(held: NDArray[np.int8], needed: NDArray[np.int8], sizes: tuple[int, ...]) -> Ints:
     """``redistribution_steps`` of all pairs at once, as one number a step: [H, N, 2 A]; slices cost nothing.
 
     ``NEVER`` in the first place where there is no way.
     """
     now = np.repeat(held[:, None, :], len(needed), axis=1).astype(np.int64)
     wanted = np.broadcast_to(needed[None].astype(np.int64), now.shape)
-    keys: list[Integers] = []
+    keys: list[Ints] = []
     impossible = np.zeros(now.shape[:2], dtype=bool)
     if len(sizes) > 1:
         nested = np.any(held > 0, axis=1)[:, None] & np.ones(len(needed), dtype=bool)
@@ -110,9 +110,7 @@ def path_keys(held: NDArray[np.int8], needed: NDArray[np.int8], sizes: tuple[int
     return found
 
 
-def _step_keys(
-    now: Integers, axis: int, goal: Integers, sizes: tuple[int, ...], impossible: NDArray[np.bool_]
-) -> Integers:
+def _step_keys(now: Ints, axis: int, goal: Ints, sizes: tuple[int, ...], impossible: NDArray[np.bool_]) -> Ints:
     """The step of every pair over one axis, taken."""
     current = now[:, :, axis]
     moves = current != goal
@@ -140,8 +138,8 @@ class RedistributionTimes:
     def __init__(self, mesh: MeshShape, hardware: Hardware) -> None:
         self.mesh, self.hardware = mesh, hardware
         self._kinds: dict[tuple[str, int, int], int] = {}
-        self._prices: dict[int, Integers] = {}
-        self._tables: dict[tuple[int, bytes, bytes], Integers] = {}
+        self._prices: dict[int, Ints] = {}
+        self._tables: dict[tuple[int, bytes, bytes], Ints] = {}
         self._paths: dict[tuple[bytes, bytes], NDArray[np.int32]] = {}
         self._steps = lru_cache(maxsize=None)(lambda held, needed: redistribution_steps(held, needed, mesh.sizes))
         self.time_ps = lru_cache(maxsize=None)(self._time_ps)
@@ -150,7 +148,7 @@ class RedistributionTimes:
         """The steps between two layouts."""
         return self._steps(held, needed)
 
-    def table_ps(self, size_bytes: int, held: NDArray[np.int8], needed: NDArray[np.int8]) -> Integers:
+    def table_ps(self, size_bytes: int, held: NDArray[np.int8], needed: NDArray[np.int8]) -> Ints:
         """Picoseconds from each layout of ``held`` [H, A] to each of ``needed`` [N, A]: [H, N]."""
         held_rows, held_index = _distinct(held)
         needed_rows, needed_index = _distinct(needed)
@@ -184,7 +182,7 @@ class RedistributionTimes:
     def _kind_number(self, kind: str, axis: int, parts: int) -> int:
         return self._kinds.setdefault((kind, axis, parts), len(self._kinds) + 2)
 
-    def _kinds_ps(self, size_bytes: int) -> Integers:
+    def _kinds_ps(self, size_bytes: int) -> Ints:
         """Picoseconds of every kind of step known so far for a tensor of ``size_bytes``."""
         priced = self._prices.get(size_bytes)
         if priced is None:
@@ -194,7 +192,7 @@ class RedistributionTimes:
             priced = self._prices[size_bytes] = np.concatenate([priced, self._priced_ps(new, size_bytes)])
         return priced
 
-    def _priced_ps(self, kinds: Sequence[tuple[str, int, int]], size_bytes: int) -> Integers:
+    def _priced_ps(self, kinds: Sequence[tuple[str, int, int]], size_bytes: int) -> Ints:
         """Picoseconds of some kinds, asked of the collective model once for each collective and axis."""
         times = np.zeros(len(kinds), dtype=np.int64)
         for kind, axis in dict.fromkeys((kind, axis) for kind, axis, _ in kinds):

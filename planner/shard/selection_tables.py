@@ -28,9 +28,9 @@ from planner.shard.placement import REPLICATE
 from planner.shard.redistribution import PICOSECONDS, RedistributionTimes
 from planner.shard.training_state import TrainingState
 from planner.shard.variables import OWN_LAYOUT, Edge, Variable, Variables, variables_of
+from solver.arrays import Ints
 from solver.selection.problem import FORBIDDEN, SelectionProblem
 
-Integers = NDArray[np.int64]
 Allowed = dict[int, list[tuple[Codes | None, Codes | None]]]
 
 
@@ -69,7 +69,7 @@ class TableBuilder:
         variables = variables_of(self.graph, self.folded)
         options = tuple(self.options_of(each) for each in variables.rows)
         node_costs = self._node_costs(variables, options)
-        merged: dict[tuple[int, int], Integers] = {}
+        merged: dict[tuple[int, int], Ints] = {}
         for edge, count in variables.edges.items():
             table = _repeated(self.edge_table(edge, variables, options), count)
             if edge.source == edge.target:
@@ -86,8 +86,8 @@ class TableBuilder:
         self,
         variables: Variables,
         options: tuple[OperatorOptions, ...],
-        node_costs: list[Integers],
-        edge_costs: dict[tuple[int, int], Integers],
+        node_costs: list[Ints],
+        edge_costs: dict[tuple[int, int], Ints],
     ) -> SelectionProblem:
         usages = [self._usage(each, chosen) for each, chosen in zip(variables.rows, options, strict=True)]
         return SelectionProblem(
@@ -112,7 +112,7 @@ class TableBuilder:
         mask = self.restricted.get((kind, variable.node))
         return found if mask is None else OperatorOptions(found.inputs[mask], found.outputs[mask])
 
-    def edge_table(self, edge: Edge, variables: Variables, options: tuple[OperatorOptions, ...]) -> Integers:
+    def edge_table(self, edge: Edge, variables: Variables, options: tuple[OperatorOptions, ...]) -> Ints:
         """Picoseconds between every option of the source and every option of the target, once: [K, K]."""
         source = self.graph.nodes[variables.rows[edge.source].node]
         shape = source.output_shapes[edge.output]
@@ -120,9 +120,9 @@ class TableBuilder:
         needed = target.outputs[:, 0] if edge.argument == OWN_LAYOUT else target.inputs[:, edge.argument]
         return self.redistribution.table_ps(shape.size_bytes if shape else 0, held, needed)
 
-    def _node_costs(self, variables: Variables, options: tuple[OperatorOptions, ...]) -> list[Integers]:
+    def _node_costs(self, variables: Variables, options: tuple[OperatorOptions, ...]) -> list[Ints]:
         copies = Counter(self.folded.representative)
-        costs: list[Integers] = []
+        costs: list[Ints] = []
         for each, chosen in zip(variables.rows, options, strict=True):
             node = self.graph.nodes[each.node]
             if each.kind == "copies":
@@ -141,7 +141,7 @@ class TableBuilder:
                 costs[index] = np.minimum(costs[index] + extra, FORBIDDEN)
         return costs
 
-    def update_ps(self, node: OperatorNode, options: OperatorOptions) -> Integers:
+    def update_ps(self, node: OperatorNode, options: OperatorOptions) -> Ints:
         """Picoseconds of the optimizer's update of one parameter, for each layout of its state."""
         shape = node.output_shapes[0]
         if shape is None:
@@ -149,13 +149,13 @@ class TableBuilder:
         elements = local_bytes(options.outputs[:, 0], shape, self.mesh) / shape.element_bytes
         return np.rint(self.times.memory_s(elements * self.state.update_bytes(shape)) * PICOSECONDS).astype(np.int64)
 
-    def _usage(self, variable: Variable, options: OperatorOptions) -> Integers:
+    def _usage(self, variable: Variable, options: OperatorOptions) -> Ints:
         node = self.graph.nodes[variable.node]
         if variable.kind == "state":
             return variable.count * self.state_bytes(node, options)
         return variable.count * output_bytes(node, options, self.mesh)
 
-    def state_bytes(self, node: OperatorNode, options: OperatorOptions) -> Integers:
+    def state_bytes(self, node: OperatorNode, options: OperatorOptions) -> Ints:
         """Bytes of gradient, master copy and moments of one parameter, for each layout of its state."""
         shape = node.output_shapes[0]
         if shape is None:
@@ -168,7 +168,7 @@ class TableBuilder:
         return name if variable.kind == "node" else f"{name} ({variable.kind})"
 
 
-def output_bytes(node: OperatorNode, options: OperatorOptions, mesh: MeshShape) -> Integers:
+def output_bytes(node: OperatorNode, options: OperatorOptions, mesh: MeshShape) -> Ints:
     """Bytes of the outputs on one device for each option; a view has none of its own."""
     total = np.zeros(len(options), dtype=np.int64)
     if node.is_view:
@@ -179,11 +179,11 @@ def output_bytes(node: OperatorNode, options: OperatorOptions, mesh: MeshShape) 
     return total
 
 
-def _tie(size: int) -> Integers:
+def _tie(size: int) -> Ints:
     table = np.full((size, size), FORBIDDEN, dtype=np.int64)
     np.fill_diagonal(table, 0)
     return table
 
 
-def _repeated(table: Integers, count: int) -> Integers:
+def _repeated(table: Ints, count: int) -> Ints:
     return np.where(table >= FORBIDDEN, FORBIDDEN, np.minimum(table, FORBIDDEN // count) * count)

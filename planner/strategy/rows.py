@@ -11,14 +11,10 @@ from dataclasses import dataclass, fields
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.strategy.schedules import BREADTH_FIRST_SCHEDULES, SCHEDULE_NAMES, V_SCHEDULES
 from planner.strategy.strategy import Relief, Strategy
-
-Ints = NDArray[np.int64]
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from solver.arrays import Ints, Mask
 
 TABLE_A_ROW = 4
 """Distinct rows are found by a table of all possible values where it is not much longer than the rows are many."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from profiles.arrays import Array
 from profiles.observations.bandwidth import bus_factor
 from profiles.plots.size_labels import set_sizes, set_times
 from profiles.plots.style import SERIES, Drawn, panels
@@ -15,8 +15,6 @@ from profiles.plots.table_words import file_stem
 from profiles.prediction.collective_curves import CollectiveCurve
 from profiles.prediction.curve_table import Z80
 from profiles.prediction.profile import CollectiveKey
-
-Array = NDArray[np.float64]
 
 STEPS_BETWEEN = 6
 GROUPS_A_FIGURE = len(SERIES)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from profiles.arrays import Array
 from profiles.plots.size_labels import axis_words, count_words, short_words
 from profiles.plots.style import GREY, INK, Drawn, panels
 from profiles.plots.table_words import file_stem, measured_on, size_words, table_title
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
 
-Array = NDArray[np.float64]
 
 TYPICAL_SIZE = 4096.0
 """Rows or tokens of a micro-batch; the measured axis size next to it speaks."""

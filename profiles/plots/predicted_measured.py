@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from profiles.arrays import Array
 from profiles.plots.size_labels import set_ratios, set_times
 from profiles.plots.style import BLUE, INK, ORANGE, Drawn, panels
 from profiles.plots.table_words import file_stem, measured_on, table_title
@@ -17,7 +17,6 @@ from profiles.prediction.residuals import Residuals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 MOST_MARKERS = 2000
 """With more points single markers would cover each other: their density is drawn instead."""

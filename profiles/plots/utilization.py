@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from profiles.arrays import Array
 from profiles.plots.size_labels import axis_words, set_sizes, short_words
 from profiles.plots.style import BLUE, GREY, INK, ORANGE, Drawn, panels
 from profiles.plots.table_words import file_stem, measured_on, site_words, table_title
@@ -22,7 +22,6 @@ from profiles.prediction.residuals import Residuals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 SITES_SHOWN = 6
 STEPS_BETWEEN = 4

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from profiles.arrays import Array
 from profiles.prediction.curve_table import (
     FEWEST_TO_CALIBRATE,
     PRIOR_SIGMA_BRACKET,
@@ -20,8 +21,6 @@ from profiles.prediction.curve_table import (
     CurveTable,
 )
 from profiles.prediction.kriging import combine, kriging_weights
-
-Array = NDArray[np.float64]
 
 SMALLEST_GAP_OCTAVES = 0.25
 

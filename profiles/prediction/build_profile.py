@@ -30,8 +30,6 @@ from profiles.prediction.profile import OperatorTable, Profile, TableOrigin
 from profiles.prediction.profile_collectives import collective_tables
 from profiles.prediction.roofline import roofline_of
 
-Array = NDArray[np.float64]
-
 TRACE_FORMATS = frozenset(
     {"kineto", "chakra", "pytorch-execution-trace", "nsys-sqlite", "torch-npu-folder", "msprof-csv"}
 )

@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from profiles.arrays import Array
 from profiles.prediction.curve_table import FEWEST_TO_CALIBRATE, SIGMA_EXACT, SIGMA_PER_OCTAVE, Z80
 from profiles.prediction.rungs import Prediction, Rung
-
-Array = NDArray[np.float64]
 
 PRIOR_SIGMA = 0.08
 BETWEEN_OVER_LEFT_OUT = 0.5

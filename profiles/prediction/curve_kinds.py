@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from profiles.arrays import Array
 from profiles.prediction.roofline import Roofline
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from profiles.arrays import Array
 from profiles.prediction.kriging import combine, kriging_weights
 from profiles.prediction.rungs import Rung
 
-Array = NDArray[np.float64]
 Keys = NDArray[np.int64]
 
 Z80 = 1.2816

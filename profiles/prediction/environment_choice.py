@@ -13,9 +13,8 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from profiles.arrays import Array
 
 SMALLEST_SIGMA = 0.02
 LARGEST_SIGMA = 0.15

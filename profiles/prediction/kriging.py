@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from profiles.arrays import Array
+
 Indices = NDArray[np.int64]
 
 LENGTH_OCTAVES = 3.0

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from profiles.arrays import Array
 from profiles.document import Document
 from profiles.prediction.collective_curves import CollectiveCurve
 from profiles.prediction.curve_table import CurveTable
 from profiles.prediction.roofline import Roofline
 from profiles.prediction.rungs import Prediction, Rung
-
-Array = NDArray[np.float64]
 
 GROUPED_SIGMA = 0.15
 """A grouped product is predicted from the plain one of the same rows; measured ratios of the two differ that much."""

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from profiles.arrays import Array
 from profiles.prediction.build_curves import SMALLEST_GAP_OCTAVES, LeftOutCurves, left_out_curves
 from profiles.prediction.curve_kinds import kind_of
 from profiles.prediction.curve_table import REACH_OCTAVES, Z80, CurveTable
 from profiles.prediction.profile import OperatorTable
 
-Array = NDArray[np.float64]
 Keys = NDArray[np.int64]
 
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from profiles.arrays import Array
 from profiles.device import Device
-
-Array = NDArray[np.float64]
 
 LAUNCH_S = 3e-6
 _WIDTH_BYTES = {"fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "bf16": 2.0}

@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from profiles.arrays import Array
 
 
 class Rung(IntEnum):

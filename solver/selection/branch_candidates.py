@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Array
 from solver.selection.exact_bound import ReducedCosts
-from solver.selection.prices import Reals, add_prices
+from solver.selection.prices import add_prices
 from solver.selection.reduced import Reduced
 
 MEMORY_SHARE = 0.05
@@ -37,14 +38,14 @@ class Split:
     other: NDArray[np.bool_]
 
 
-def candidates(reduced: Reduced, excess: Reals, costs: ReducedCosts, gap: float) -> list[Split]:
+def candidates(reduced: Reduced, excess: Array, costs: ReducedCosts, gap: float) -> list[Split]:
     """The most promising splits; ``excess`` is real[U]."""
     found = _memory_splits(reduced, excess, costs.price, MEMORY_SHARE * gap)
     found += _cluster_splits(reduced, excess, costs.table, gap)
     return found if found else _widest(reduced, excess)
 
 
-def _memory_splits(reduced: Reduced, excess: Reals, price: Reals, near: float) -> list[Split]:
+def _memory_splits(reduced: Reduced, excess: Array, price: Array, near: float) -> list[Split]:
     graph = reduced.graph
     paid = np.zeros(reduced.unary.size)
     add_prices(graph, reduced.memory, np.zeros(reduced.unary.size), price, paid)
@@ -59,7 +60,7 @@ def _memory_splits(reduced: Reduced, excess: Reals, price: Reals, near: float) -
     return [_split(reduced, c, paid <= threshold) for _, c, threshold in ranked[:MEMORY_SPLITS]]
 
 
-def _cluster_splits(reduced: Reduced, excess: Reals, table: Reals, gap: float) -> list[Split]:
+def _cluster_splits(reduced: Reduced, excess: Array, table: Array, gap: float) -> list[Split]:
     graph = reduced.graph
     ranked: list[tuple[float, int, NDArray[np.bool_]]] = []
     for c in range(reduced.num_classes):
@@ -85,7 +86,7 @@ def _cluster_splits(reduced: Reduced, excess: Reals, table: Reals, gap: float) -
     return found
 
 
-def _rows_of(reduced: Reduced, c: int, table: Reals, most: float) -> Reals:
+def _rows_of(reduced: Reduced, c: int, table: Array, most: float) -> Array:
     """real[size of c, sum of its neighbours' sizes]: what each value of c pays on all its edges."""
     graph, parts = reduced.graph, []
     for p in range(graph.adj_start[c], graph.adj_start[c + 1]):
@@ -96,7 +97,7 @@ def _rows_of(reduced: Reduced, c: int, table: Reals, most: float) -> Reals:
     return np.minimum(np.concatenate(parts, axis=1), most)
 
 
-def _widest(reduced: Reduced, excess: Reals) -> list[Split]:
+def _widest(reduced: Reduced, excess: Array) -> list[Split]:
     """Where nothing is close to the bound: the class with the most values, its better half against the other."""
     graph = reduced.graph
     c = int(np.argmax(graph.sizes))

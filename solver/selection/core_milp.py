@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Ints
 from solver.selection.exact_bound import ReducedCosts
 from solver.selection.presolve.classes import NEVER
-from solver.selection.problem import Integers
 from solver.selection.reduced import Memory, Reduced
 
 Indices = NDArray[np.int32]
@@ -42,7 +42,7 @@ SILENCE_S = 0.4
 class CoreAnswer:
     """``bound`` <= the cost of every selection cheaper than the incumbent; ``proved``: nothing is left to search."""
 
-    values: Integers | None
+    values: Ints | None
     bound: int | None
     proved: bool
     infeasible: bool
@@ -68,7 +68,7 @@ class Columns:
     right: list[NDArray[np.float64]]
     count: int = 0
 
-    def add(self, rows: Integers, columns: Integers, entries: NDArray[np.float64]) -> None:
+    def add(self, rows: Ints, columns: Ints, entries: NDArray[np.float64]) -> None:
         """Entries of the matrix."""
         self.rows.append(rows)
         self.columns.append(columns)
@@ -129,7 +129,7 @@ def _margin(reduced: Reduced) -> float:
     return 2 * TOLERANCE * (reduced.num_classes + reduced.graph.edge_a.size + reduced.num_rows)
 
 
-def _pairs(reduced: Reduced, costs: ReducedCosts, gap: float) -> Integers:
+def _pairs(reduced: Reduced, costs: ReducedCosts, gap: float) -> Ints:
     """The table entries that a selection cheaper than the limit may use."""
     graph = reduced.graph
     cells = np.diff(graph.edge_start)
@@ -141,7 +141,7 @@ def _pairs(reduced: Reduced, costs: ReducedCosts, gap: float) -> Integers:
     return np.flatnonzero((reduced.table < NEVER) & (least <= gap))
 
 
-def _program(highspy: Any, reduced: Reduced, pairs: Integers, objective: NDArray[np.float64], unit: float) -> Any:
+def _program(highspy: Any, reduced: Reduced, pairs: Ints, objective: NDArray[np.float64], unit: float) -> Any:
     """The model in HiGHS's form."""
     graph, memory = reduced.graph, reduced.memory
     num_values, num_rows = reduced.unary.size, reduced.num_rows
@@ -184,7 +184,7 @@ def _by_column(parts: Columns, num_columns: int) -> tuple[Indices, Indices, NDAr
     return start.astype(np.int32), rows[first].astype(np.int32), np.add.reduceat(entries, first)
 
 
-def _add_memory(parts: Columns, memory: Memory, start: Integers, first_left: int, unit: float) -> None:
+def _add_memory(parts: Columns, memory: Memory, start: Ints, first_left: int, unit: float) -> None:
     """Rows (3): left[r - 1] - left[r] - change of usage = slack[r - 1] - slack[r], all in ``unit``."""
     num_rows = memory.slack.size
     rows = parts.count + np.arange(num_rows)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Ints
 from solver.selection.core_milp import CoreLimits, solve_core
 from solver.selection.descent import Descents
 from solver.selection.dual import Dual
 from solver.selection.incumbent import Pool
 from solver.selection.presolve.merge import Contradiction
 from solver.selection.presolve.presolve import CapacityExceeded, cheapest, restrict, simplified
-from solver.selection.problem import Integers
 
 LARGEST_CELLS = 20_000
 LONGEST_S = 3.0
@@ -62,7 +62,7 @@ def _ball(stream: Descents, pool: Pool) -> list[int]:
     graph = pool.reduced.graph
     found = [int(stream.random.integers(graph.sizes.size))]
     for c in found:
-        around: Integers = graph.adj_node[graph.adj_start[c] : graph.adj_start[c + 1]]
+        around: Ints = graph.adj_node[graph.adj_start[c] : graph.adj_start[c + 1]]
         for other in stream.random.permutation(around).tolist():
             if other not in found and len(found) < BALL_CLASSES:
                 found.append(other)

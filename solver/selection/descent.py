@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from solver.arrays import Array, Ints
 from solver.selection.descent_kernels import descend
 from solver.selection.incumbent import Incumbent, Pool
-from solver.selection.prices import Costs, Reals, add_prices, fill_usage
-from solver.selection.problem import Integers
+from solver.selection.prices import Costs, add_prices, fill_usage
 from solver.selection.reduced import Reduced
 
 TREE_SIZES = np.array([3, 5, 10, 20, 40, 80, 160], np.int64)
@@ -40,13 +40,13 @@ class Descents:
         self.incumbent: Incumbent = pool.incumbent
         self.random = np.random.default_rng(seed)
         self.state = self.random.integers(1, 2**62, 1)
-        self.optima: list[tuple[int, Integers]] = []
+        self.optima: list[tuple[int, Ints]] = []
         self.many = self.reduced.num_classes >= MANY_CLASSES
         self.patience = max(12, self.reduced.num_classes // 20)
         self.longest = ROUNDS_WHERE_MANY if self.many else 10 * self.patience
         self.work_per_move = 20 * max(1, self.reduced.num_cells // max(self.reduced.num_classes, 1))
 
-    def start(self) -> Integers | None:
+    def start(self) -> Ints | None:
         """A member of the pool, rank drawn from an exponential distribution."""
         with self.incumbent.lock:
             members = list(self.pool.members)
@@ -55,7 +55,7 @@ class Descents:
         rank = int(self.random.exponential(3.0)) if not self.many else 0
         return members[min(rank, len(members) - 1)][1].copy()
 
-    def run(self, price: Callable[[], Reals]) -> int | None:
+    def run(self, price: Callable[[], Array]) -> int | None:
         """One descent at the prices that are best at each moment; the cost of where it ended."""
         values = self.start()
         if values is None:
@@ -75,7 +75,7 @@ class Descents:
             self.optima = sorted([*self.optima, (cost, values.copy())], key=lambda found: found[0])[:10]
         return cost
 
-    def _round(self, values: Integers, usage: Integers, price: Reals, release: bool) -> float:
+    def _round(self, values: Ints, usage: Ints, price: Array, release: bool) -> float:
         """Some moves from where we are; the change in true cost."""
         unary = self.costs.unary
         guide = np.empty_like(unary)

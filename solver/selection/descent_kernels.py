@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from solver.arrays import Array, Ints
 from solver.selection.kernel import INT, INTS, NOTHING, REAL, REALS, kernel
-from solver.selection.prices import COSTS, Costs, Reals
-from solver.selection.problem import Integers
+from solver.selection.prices import COSTS, Costs
 from solver.selection.reduced import GRAPH, MEMORY, Graph, Memory
 
 LARGEST = 1e300
 
 
 @kernel(INT(INTS, INT))
-def draw(state: Integers, count: int) -> int:
+def draw(state: Ints, count: int) -> int:
     """A number in 0 .. count - 1; advances the generator (xorshift on 63 bits)."""
     word = state[0]
     word ^= (word << 13) & 0x7FFFFFFFFFFFFFFF
@@ -35,11 +35,11 @@ def grow_tree(
     graph: Graph,
     root: int,
     limit: int,
-    state: Integers,
-    position: Integers,
-    member: Integers,
-    parent: Integers,
-    link: Integers,
+    state: Ints,
+    position: Ints,
+    member: Ints,
+    parent: Ints,
+    link: Ints,
 ) -> int:
     """Fill ``member``, ``parent`` (a position) and ``link`` (an edge); ``position[c]`` is set for members, else -1."""
     room = 16 * limit + 64
@@ -81,14 +81,14 @@ def grow_tree(
 @kernel(NOTHING(GRAPH, REALS, REALS, INT, INTS, INTS, INTS, INTS, INTS))
 def best_tree(
     graph: Graph,
-    guide: Reals,
-    table: Reals,
+    guide: Array,
+    table: Array,
     count: int,
-    position: Integers,
-    member: Integers,
-    parent: Integers,
-    link: Integers,
-    values: Integers,
+    position: Ints,
+    member: Ints,
+    parent: Ints,
+    link: Ints,
+    values: Ints,
 ) -> None:
     """Give the members of a tree their cheapest values together, all other values fixed."""
     height_start, back_start = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
@@ -143,9 +143,7 @@ def best_tree(
 
 
 @kernel(REAL(GRAPH, REALS, REALS, INT, INTS, INTS, INTS))
-def change_in_cost(
-    graph: Graph, unary: Reals, table: Reals, count: int, member: Integers, old: Integers, new: Integers
-) -> float:
+def change_in_cost(graph: Graph, unary: Array, table: Array, count: int, member: Ints, old: Ints, new: Ints) -> float:
     """Cost of ``new`` less that of ``old``, which differ in members only."""
     change = 0.0
     for q in range(count):
@@ -168,9 +166,7 @@ def change_in_cost(
 
 
 @kernel(INT(MEMORY, INT, INTS, INTS, INTS, INTS, INTS))
-def apply_usage(
-    memory: Memory, count: int, member: Integers, old: Integers, new: Integers, usage: Integers, delta: Integers
-) -> int:
+def apply_usage(memory: Memory, count: int, member: Ints, old: Ints, new: Ints, usage: Ints, delta: Ints) -> int:
     """Move ``usage`` from ``old`` to ``new`` and return 1 if every row still fits, else leave it and return 0.
 
     A row that was already overfull must not get fuller.
@@ -208,12 +204,12 @@ def descend(
     graph: Graph,
     memory: Memory,
     costs: Costs,
-    guide: Reals,
-    accept: Reals,
-    tree_sizes: Integers,
-    values: Integers,
-    usage: Integers,
-    state: Integers,
+    guide: Array,
+    accept: Array,
+    tree_sizes: Ints,
+    values: Ints,
+    usage: Ints,
+    state: Ints,
     moves: int,
 ) -> float:
     """Try moves, guided in turn by ``guide`` and ``accept``, accepted by ``accept``; the change of the true cost."""

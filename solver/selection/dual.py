@@ -15,6 +15,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Array
 from solver.selection.exact_bound import (
     Improving,
     ProvenBound,
@@ -26,7 +27,7 @@ from solver.selection.exact_bound import (
 from solver.selection.incumbent import Pool
 from solver.selection.inheritance import carried_messages, carried_prices
 from solver.selection.messages import diffuse, message_start, shares_from_messages, sweep
-from solver.selection.prices import NEVER_REAL, Costs, Reals, add_prices, fill_usage, fits, real_costs
+from solver.selection.prices import NEVER_REAL, Costs, add_prices, fill_usage, fits, real_costs
 from solver.selection.reduced import Reduced
 
 MEMORY_OF_DIRECTION = 0.7
@@ -160,7 +161,7 @@ class Dual:
         """What every part of a selection costs above the exact bound at the best prices."""
         return reduced_costs(self.reduced, self.best_price, self._shares(rounds), self.start)
 
-    def _shares(self, rounds: int) -> Reals:
+    def _shares(self, rounds: int) -> Array:
         graph = self.reduced.graph
         priced = np.zeros_like(self.priced)
         add_prices(graph, self.reduced.memory, self.costs.unary, self.best_price, priced)

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Array, Ints
 from solver.selection.kernel import INT, INTS, NOTHING, kernel
 from solver.selection.presolve.classes import NEVER
-from solver.selection.prices import Reals
-from solver.selection.problem import Integers
 from solver.selection.reduced import GRAPH, MEMORY, Graph, Memory, Reduced
 
 ROOM_BITS = 57
@@ -38,12 +37,12 @@ class ProvenBound:
     """
 
     bound: int
-    value_bound: Integers
+    value_bound: Ints
     shift: int
     constant: int
     scaled: int
 
-    def excess(self) -> Reals:
+    def excess(self) -> Array:
         """real[U]: what each value costs above the bound at least; infinite where it has no permitted partner."""
         above = self.value_bound - max(-(2**61), min(2**61, self.scaled))
         return np.where(above >= 2**61, np.inf, above * 2.0**-self.shift)
@@ -56,7 +55,7 @@ class ProvenBound:
 
 @kernel(NOTHING(GRAPH, MEMORY, INTS, INTS, INT, INT, INTS))
 def add_integer_prices(
-    graph: Graph, memory: Memory, unary: Integers, before: Integers, shift: int, price_bits: int, priced: Integers
+    graph: Graph, memory: Memory, unary: Ints, before: Ints, shift: int, price_bits: int, priced: Ints
 ) -> None:
     """Fill ``priced`` in units of 2^-shift, rounded down; ``before[r]`` is the sum of the first r integer prices."""
     scale = 2.0 ** (shift - price_bits)
@@ -76,13 +75,13 @@ def add_integer_prices(
 @kernel(NOTHING(GRAPH, INTS, INTS, INTS, INT, INTS, INTS, INTS))
 def exact_parts(
     graph: Graph,
-    priced: Integers,
-    table: Integers,
-    shares: Integers,
+    priced: Ints,
+    table: Ints,
+    shares: Ints,
     shift: int,
-    share_start: Integers,
-    least: Integers,
-    marginal: Integers,
+    share_start: Ints,
+    least: Ints,
+    marginal: Ints,
 ) -> None:
     """``least`` = the minimum of each class, then of each edge; ``marginal`` = what each value costs above those."""
     num, largest = graph.sizes.size, np.int64(1)
@@ -130,12 +129,12 @@ def exact_parts(
 @kernel(NOTHING(GRAPH, INTS, INTS, INTS, INT, INTS, INTS))
 def cell_costs(
     graph: Graph,
-    table: Integers,
-    shares: Integers,
-    share_start: Integers,
+    table: Ints,
+    shares: Ints,
+    share_start: Ints,
     shift: int,
-    least: Integers,
-    cells: Integers,
+    least: Ints,
+    cells: Ints,
 ) -> None:
     """T_e(k, l) less its minimum, NEVER where the pair is forbidden."""
     num = graph.sizes.size
@@ -156,11 +155,11 @@ class Rounded:
 
     shift: int
     price_bits: int
-    price: Integers
-    priced: Integers
-    shares: Integers
-    least: Integers
-    marginal: Integers
+    price: Ints
+    priced: Ints
+    shares: Ints
+    least: Ints
+    marginal: Ints
     scaled: int
 
 
@@ -168,9 +167,9 @@ class Rounded:
 class ReducedCosts:
     """Costs above a proven bound, in real numbers: each selection costs ``bound_exact`` plus the sum of its parts."""
 
-    unary: Reals
-    table: Reals
-    price: Reals
+    unary: Array
+    table: Array
+    price: Array
     bound_exact: float
     scaled: int
     shift: int
@@ -181,7 +180,7 @@ class ReducedCosts:
         return -((-(self.scaled + math.floor(above * 2.0**self.shift))) >> self.shift) + self.constant
 
 
-def _rounded(reduced: Reduced, price: Reals, shares: Reals, share_start: Integers) -> Rounded:
+def _rounded(reduced: Reduced, price: Array, shares: Array, share_start: Ints) -> Rounded:
     """The sums of the module's docstring."""
     graph, memory = reduced.graph, reduced.memory
     price_bits = 50 - int(np.ceil(np.log2(float(price.sum()) + 1.0)))
@@ -209,7 +208,7 @@ def _rounded(reduced: Reduced, price: Reals, shares: Reals, share_start: Integer
 
 
 @kernel(NOTHING(GRAPH, INTS, INTS, INT, INTS))
-def forbid_pairs(graph: Graph, unary: Integers, cells: Integers, limit: int, table: Integers) -> None:
+def forbid_pairs(graph: Graph, unary: Ints, cells: Ints, limit: int, table: Ints) -> None:
     """Set table entries to NEVER where the pair and its two values already cost ``limit`` above the bound."""
     for e in range(graph.edge_a.size):
         cell = graph.edge_start[e]
@@ -227,10 +226,10 @@ class Improving:
 
     bound: int
     alive: NDArray[np.bool_]
-    table: Integers
+    table: Ints
 
 
-def improving(reduced: Reduced, price: Reals, shares: Reals, share_start: Integers, cost: int) -> Improving:
+def improving(reduced: Reduced, price: Array, shares: Array, share_start: Ints, cost: int) -> Improving:
     """The values left by their bounds, and the tables with every pair forbidden that costs too much."""
     parts = _rounded(reduced, price, shares, share_start)
     proof = _proof(reduced, parts)
@@ -242,7 +241,7 @@ def improving(reduced: Reduced, price: Reals, shares: Reals, share_start: Intege
     return Improving(proof.bound, proof.improving(cost), table)
 
 
-def _integer_costs(reduced: Reduced, parts: Rounded, share_start: Integers) -> tuple[Integers, Integers]:
+def _integer_costs(reduced: Reduced, parts: Rounded, share_start: Ints) -> tuple[Ints, Ints]:
     """What each value and each pair costs above the minima, in units of 2^-shift."""
     graph, unary = reduced.graph, parts.priced.copy()
     for side, ends in ((0, graph.edge_b), (1, graph.edge_a)):
@@ -256,7 +255,7 @@ def _integer_costs(reduced: Reduced, parts: Rounded, share_start: Integers) -> t
     return unary, cells
 
 
-def proven_bound(reduced: Reduced, price: Reals, shares: Reals, share_start: Integers) -> ProvenBound:
+def proven_bound(reduced: Reduced, price: Array, shares: Array, share_start: Ints) -> ProvenBound:
     """The bound that these prices and shares prove."""
     return _proof(reduced, _rounded(reduced, price, shares, share_start))
 
@@ -268,7 +267,7 @@ def _proof(reduced: Reduced, parts: Rounded) -> ProvenBound:
     return ProvenBound(bound, value_bound, parts.shift, reduced.constant, parts.scaled)
 
 
-def reduced_costs(reduced: Reduced, price: Reals, shares: Reals, share_start: Integers) -> ReducedCosts:
+def reduced_costs(reduced: Reduced, price: Array, shares: Array, share_start: Ints) -> ReducedCosts:
     """The same bound and what every part of a selection costs above it."""
     parts = _rounded(reduced, price, shares, share_start)
     unary, cells = _integer_costs(reduced, parts, share_start)
@@ -284,7 +283,7 @@ def reduced_costs(reduced: Reduced, price: Reals, shares: Reals, share_start: In
     )
 
 
-def _largest_price(memory: Memory, price: Reals) -> float:
+def _largest_price(memory: Memory, price: Array) -> float:
     """A bound on what the memory of any one class can cost."""
     before = np.concatenate([[0.0], np.cumsum(price)])
     if memory.seg_class.size == 0:

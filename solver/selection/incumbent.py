@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from solver.arrays import Ints
 from solver.selection.answer import TracePoint
 from solver.selection.presolve.classes import NEVER
 from solver.selection.prices import exact_cost_of, fill_usage, fits
-from solver.selection.problem import Integers, SelectionProblem
+from solver.selection.problem import SelectionProblem
 from solver.selection.reduced import Reduced
 
 POOL_SIZE = 12
@@ -33,7 +34,7 @@ class Incumbent:
     should_stop: Callable[[], bool] | None = None
     on_progress: Callable[[TracePoint], None] | None = None
     cost: int | None = None
-    choice: Callable[[], Integers] | None = None
+    choice: Callable[[], Ints] | None = None
     bound: int | None = None
     work: int = 0
     trace: list[TracePoint] = field(default_factory=list)
@@ -69,7 +70,7 @@ class Incumbent:
             self.halted = True
         return self.halted or self.closed() or self.share_spent() >= 1.0 or self.left_s() <= 0
 
-    def offer(self, cost: int, choice: Callable[[], Integers], by: str) -> bool:
+    def offer(self, cost: int, choice: Callable[[], Ints], by: str) -> bool:
         """Take a selection if it is cheaper than the best; ``choice`` writes it out when it is asked for."""
         with self.lock:
             if self.cost is not None and cost >= self.cost:
@@ -101,15 +102,15 @@ class Pool:
 
     def __init__(self, reduced: Reduced, incumbent: Incumbent, size: int = POOL_SIZE) -> None:
         self.reduced, self.incumbent, self.size = reduced, incumbent, size
-        self.members: list[tuple[int, Integers]] = []
-        self.ends: dict[int, Integers] = {}
+        self.members: list[tuple[int, Ints]] = []
+        self.ends: dict[int, Ints] = {}
 
     def relative_cost(self) -> float:
         """The incumbent's cost without the constant of this reduced problem; infinite where there is none."""
         cost = self.incumbent.cost
         return float("inf") if cost is None else float(cost - self.reduced.constant)
 
-    def offer(self, values: Integers, by: str) -> int | None:
+    def offer(self, values: Ints, by: str) -> int | None:
         """Keep a selection that fits; its cost with the constant, None where it is forbidden or does not fit."""
         reduced = self.reduced
         cost = int(exact_cost_of(reduced.graph, reduced.unary, reduced.table, values))

@@ -15,24 +15,23 @@ from itertools import pairwise
 
 import numpy as np
 
+from solver.arrays import Array, Ints
 from solver.selection.kernel import INTS, NOTHING, REALS, kernel
 from solver.selection.messages import message_start
-from solver.selection.prices import Reals
-from solver.selection.problem import Integers
 from solver.selection.reduced import GRAPH, Graph, Reduced
 
 
 @kernel(NOTHING(GRAPH, INTS, REALS, GRAPH, INTS, REALS, INTS, INTS, INTS))
 def add_messages(
     above: Graph,
-    above_start: Integers,
-    above_messages: Reals,
+    above_start: Ints,
+    above_messages: Array,
     graph: Graph,
-    start: Integers,
-    messages: Reals,
-    new_class: Integers,
-    option_first: Integers,
-    option_of: Integers,
+    start: Ints,
+    messages: Array,
+    new_class: Ints,
+    option_first: Ints,
+    option_of: Ints,
 ) -> None:
     """Add the messages of all edges above to those of the edges that they became."""
     for e in range(above.edge_a.size):
@@ -53,7 +52,7 @@ def add_messages(
                 messages[to_a + v] += above_messages[above_start[2 * e + 1] + option_of[option_first[a] + v]]
 
 
-def carried_messages(above: Reduced, messages: Reals, reduced: Reduced) -> Reals:
+def carried_messages(above: Reduced, messages: Array, reduced: Reduced) -> Array:
     """The messages of ``above`` in the layout of ``reduced``, which was made from it in any number of steps."""
     if reduced is above:
         return messages.copy()
@@ -72,12 +71,12 @@ def carried_messages(above: Reduced, messages: Reals, reduced: Reduced) -> Reals
     return carried
 
 
-def _joined(parent: Reduced, messages: Reals, reduced: Reduced) -> tuple[Graph, Reals]:
+def _joined(parent: Reduced, messages: Array, reduced: Reduced) -> tuple[Graph, Array]:
     """The edges after the eliminations of a step, and what comes over each to its ends."""
     graph = parent.graph
     parts = [messages[first:last] for first, last in pairwise(message_start(graph).tolist())]
     ends = list(zip(graph.edge_a.tolist(), graph.edge_b.tolist(), strict=True))
-    incoming: dict[tuple[int, int], Reals] = {}  # (to, from)
+    incoming: dict[tuple[int, int], Array] = {}  # (to, from)
     for e, (a, b) in enumerate(ends):
         incoming[b, a], incoming[a, b] = parts[2 * e], parts[2 * e + 1]
     for step in reduced.eliminations:
@@ -95,7 +94,7 @@ def _joined(parent: Reduced, messages: Reals, reduced: Reduced) -> tuple[Graph, 
     return graph._replace(edge_a=edge_a, edge_b=edge_b), np.concatenate([np.zeros(0), *layout])
 
 
-def carried_prices(above: Reduced, price: Reals, reduced: Reduced) -> Reals:
+def carried_prices(above: Reduced, price: Array, reduced: Reduced) -> Array:
     """real[R]: the prices of ``above`` on the rows of ``reduced``."""
     carried = np.zeros(reduced.num_rows)
     if reduced.num_rows:

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from solver.arrays import Array, Ints
 from solver.selection.kernel import INT, INTS, NOTHING, REAL, REALS, kernel
 from solver.selection.presolve.classes import offsets
-from solver.selection.prices import Reals
-from solver.selection.problem import Integers
 from solver.selection.reduced import GRAPH, Graph
 
 LARGEST = 1e300
 
 
-def message_start(graph: Graph) -> Integers:
+def message_start(graph: Graph) -> Ints:
     """int64[2E + 1]: where each message begins."""
     sizes = np.empty(2 * graph.edge_a.size, np.int64)
     sizes[0::2], sizes[1::2] = graph.sizes[graph.edge_b], graph.sizes[graph.edge_a]
@@ -29,7 +28,7 @@ def message_start(graph: Graph) -> Integers:
 
 
 @kernel(REAL(REALS, INT, REALS, INT, REALS, INT, INT))
-def send(share: Reals, size: int, table: Reals, first: int, messages: Reals, out: int, out_size: int) -> float:
+def send(share: Array, size: int, table: Array, first: int, messages: Array, out: int, out_size: int) -> float:
     """Message from the rows of a table to its columns, least entry taken out and returned."""
     least = LARGEST
     for m in range(out_size):
@@ -46,7 +45,7 @@ def send(share: Reals, size: int, table: Reals, first: int, messages: Reals, out
 
 
 @kernel(REAL(REALS, INT, REALS, INT, REALS, INT, INT))
-def send_to_rows(share: Reals, size: int, table: Reals, first: int, messages: Reals, out: int, out_size: int) -> float:
+def send_to_rows(share: Array, size: int, table: Array, first: int, messages: Array, out: int, out_size: int) -> float:
     """Message from the columns of a table to its rows, least entry taken out and returned."""
     least = LARGEST
     for m in range(out_size):
@@ -64,13 +63,13 @@ def send_to_rows(share: Reals, size: int, table: Reals, first: int, messages: Re
 @kernel(INT(GRAPH, REALS, REALS, INTS, REALS, INTS, INT, REALS))
 def decode(
     graph: Graph,
-    priced: Reals,
-    table: Reals,
-    start: Integers,
-    messages: Reals,
-    values: Integers,
+    priced: Array,
+    table: Array,
+    start: Ints,
+    messages: Array,
+    values: Ints,
     c: int,
-    scores: Reals,
+    scores: Array,
 ) -> int:
     """The best value of c given the classes before it, and the messages of those after it."""
     size = graph.sizes[c]
@@ -98,12 +97,12 @@ def decode(
 @kernel(REAL(GRAPH, REALS, REALS, INTS, REALS, INT, INTS))
 def sweep(
     graph: Graph,
-    priced: Reals,
-    table: Reals,
-    start: Integers,
-    messages: Reals,
+    priced: Array,
+    table: Array,
+    start: Ints,
+    messages: Array,
     rounds: int,
-    values: Integers,
+    values: Ints,
 ) -> float:
     """``rounds`` times forward and back; the bound of the last way back; ``values`` decoded on the last way forward."""
     num = graph.sizes.size
@@ -158,7 +157,7 @@ def sweep(
 
 
 @kernel(NOTHING(GRAPH, REALS, INTS, REALS, REALS))
-def shares_from_messages(graph: Graph, priced: Reals, start: Integers, messages: Reals, shares: Reals) -> None:
+def shares_from_messages(graph: Graph, priced: Array, start: Ints, messages: Array, shares: Array) -> None:
     """What each class puts on each of its edges when its reduced costs are spread equally (layout of messages)."""
     for c in range(graph.sizes.size):
         degree = graph.adj_start[c + 1] - graph.adj_start[c]
@@ -176,7 +175,7 @@ def shares_from_messages(graph: Graph, priced: Reals, start: Integers, messages:
 
 
 @kernel(NOTHING(GRAPH, REALS, REALS, INTS, REALS, INT))
-def diffuse(graph: Graph, priced: Reals, table: Reals, start: Integers, shares: Reals, rounds: int) -> None:
+def diffuse(graph: Graph, priced: Array, table: Array, start: Ints, shares: Array, rounds: int) -> None:
     """Even out min-marginals: each class takes back its shares and spreads them so that all its edges agree."""
     num = graph.sizes.size
     largest, widest = np.int64(1), np.int64(1)

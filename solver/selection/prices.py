@@ -8,14 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solver.arrays import Array, Ints
 from solver.selection.kernel import FLAG, INT, INTS, NOTHING, REALS, kernel, record
 from solver.selection.presolve.classes import NEVER
-from solver.selection.problem import Integers
 from solver.selection.reduced import GRAPH, MEMORY, Graph, Memory, Reduced
-
-Reals = NDArray[np.float64]
 
 NEVER_REAL = 1e17
 """A forbidden pair in real numbers: above every sum that a kernel meets, small enough to keep its last digits."""
@@ -24,8 +21,8 @@ NEVER_REAL = 1e17
 class Costs(NamedTuple):
     """Unaries and tables in real numbers."""
 
-    unary: Reals
-    table: Reals
+    unary: Array
+    table: Array
 
 
 COSTS = record(Costs, REALS, REALS)
@@ -38,7 +35,7 @@ def real_costs(reduced: Reduced) -> Costs:
 
 
 @kernel(NOTHING(GRAPH, MEMORY, REALS, REALS, REALS))
-def add_prices(graph: Graph, memory: Memory, unary: Reals, price: Reals, priced: Reals) -> None:
+def add_prices(graph: Graph, memory: Memory, unary: Array, price: Array, priced: Array) -> None:
     """Fill ``priced``."""
     before = np.zeros(price.size + 1)
     for r in range(price.size):
@@ -54,7 +51,7 @@ def add_prices(graph: Graph, memory: Memory, unary: Reals, price: Reals, priced:
 
 
 @kernel(NOTHING(MEMORY, INTS, INTS))
-def fill_usage(memory: Memory, values: Integers, usage: Integers) -> None:
+def fill_usage(memory: Memory, values: Ints, usage: Ints) -> None:
     """Usage of every row."""
     usage[:] = 0
     over = np.int64(0)
@@ -70,7 +67,7 @@ def fill_usage(memory: Memory, values: Integers, usage: Integers) -> None:
 
 
 @kernel(FLAG(INTS, INTS))
-def fits(usage: Integers, slack: Integers) -> bool:
+def fits(usage: Ints, slack: Ints) -> bool:
     """Whether every row holds its usage."""
     for r in range(usage.size):  # noqa: SIM110  # compiled: no generators
         if usage[r] > slack[r]:
@@ -79,7 +76,7 @@ def fits(usage: Integers, slack: Integers) -> bool:
 
 
 @kernel(INT(GRAPH, INTS, INTS, INTS))
-def exact_cost_of(graph: Graph, unary: Integers, table: Integers, values: Integers) -> int:
+def exact_cost_of(graph: Graph, unary: Ints, table: Ints, values: Ints) -> int:
     """What these values cost, NEVER where a pair is forbidden."""
     total = np.int64(0)
     for c in range(values.size):

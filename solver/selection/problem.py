@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from solver.arrays import Ints
 
 FORBIDDEN = 10**18
 """From here on a cost says "never": large enough for any sum of real costs, and a few of them fit in 64 bits."""
@@ -46,13 +45,13 @@ class SelectionProblem:
         node_names: what errors and explanations call the nodes; empty for ``node 0``, ``node 1``, ..
     """
 
-    option_counts: Integers
-    node_costs: Integers
-    usages: Integers
-    live_from: Integers
-    live_until: Integers
-    edge_nodes: Integers
-    edge_costs: Integers
+    option_counts: Ints
+    node_costs: Ints
+    usages: Ints
+    live_from: Ints
+    live_until: Ints
+    edge_nodes: Ints
+    edge_costs: Ints
     capacity: int | None
     node_names: tuple[str, ...] = ()
 
@@ -67,12 +66,12 @@ class SelectionProblem:
         return int(self.edge_nodes.shape[0])
 
     @cached_property
-    def option_start(self) -> Integers:
+    def option_start(self) -> Ints:
         """int64[N + 1]: where the options of each node begin."""
         return np.concatenate([[0], np.cumsum(self.option_counts)]).astype(np.int64)
 
     @cached_property
-    def edge_start(self) -> Integers:
+    def edge_start(self) -> Ints:
         """int64[E + 1]: where the table of each edge begins."""
         cells = self.option_counts[self.edge_nodes[:, 0]] * self.option_counts[self.edge_nodes[:, 1]]
         return np.concatenate([[0], np.cumsum(cells)]).astype(np.int64)

@@ -14,33 +14,33 @@ from typing import NamedTuple
 
 import numpy as np
 
+from solver.arrays import Ints
 from solver.selection.kernel import INTS, record
-from solver.selection.problem import Integers
 
 
 class Graph(NamedTuple):
     """Classes, edges and neighbours: neighbours of c are ``adj_node[adj_start[c] : adj_start[c + 1]]``."""
 
-    sizes: Integers
-    start: Integers
-    edge_a: Integers
-    edge_b: Integers
-    edge_start: Integers
-    adj_start: Integers
-    adj_node: Integers
-    adj_edge: Integers
+    sizes: Ints
+    start: Ints
+    edge_a: Ints
+    edge_b: Ints
+    edge_start: Ints
+    adj_start: Ints
+    adj_node: Ints
+    adj_edge: Ints
 
 
 class Memory(NamedTuple):
     """Usage over rows: segments of class c are ``class_seg[c] : class_seg[c + 1]``."""
 
-    seg_class: Integers
-    seg_lo: Integers
-    seg_hi: Integers
-    seg_start: Integers
-    seg_usage: Integers
-    class_seg: Integers
-    slack: Integers
+    seg_class: Ints
+    seg_lo: Ints
+    seg_hi: Ints
+    seg_start: Ints
+    seg_usage: Ints
+    class_seg: Ints
+    slack: Ints
 
 
 GRAPH = record(Graph, *[INTS] * 8)
@@ -53,7 +53,7 @@ class Elimination:
 
     eliminated: int
     neighbours: tuple[int, ...]
-    best: Integers
+    best: Ints
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,16 @@ class Reduced:
     """
 
     graph: Graph
-    unary: Integers
-    table: Integers
+    unary: Ints
+    table: Ints
     memory: Memory
-    row_begin: Integers
-    row_end: Integers
+    row_begin: Ints
+    row_end: Ints
     constant: int
-    node_class: Integers
-    option_of: Integers
-    option_first: Integers
-    settled: Integers
+    node_class: Ints
+    option_of: Ints
+    option_first: Ints
+    settled: Ints
     eliminations: tuple[Elimination, ...] = ()
     above: Reduced | None = None
 
@@ -94,7 +94,7 @@ class Reduced:
         """Entries of all tables."""
         return int(self.table.size)
 
-    def parent_values(self, values: Integers) -> Integers:
+    def parent_values(self, values: Ints) -> Ints:
         """The parents' values when class c takes ``values[c]``."""
         free = self.node_class >= 0
         result = self.settled.copy()
@@ -103,24 +103,24 @@ class Reduced:
             result[step.eliminated] = step.best[tuple(int(result[n]) for n in step.neighbours)]
         return result
 
-    def values_in(self, values: Integers, ancestor: Reduced) -> Integers:
+    def values_in(self, values: Ints, ancestor: Reduced) -> Ints:
         """int64[C of ancestor]: these values in the terms of a problem further up."""
         here: Reduced | None = self
         while here is not None and here is not ancestor:
             values, here = here.parent_values(values), here.above
         return values
 
-    def choice(self, values: Integers) -> Integers:
+    def choice(self, values: Ints) -> Ints:
         """int64[N]: the option of every node of the whole problem."""
         above = self.parent_values(values)
         return above if self.above is None else self.above.choice(above)
 
-    def values_of(self, choice: Integers) -> Integers | None:
+    def values_of(self, choice: Ints) -> Ints | None:
         """int64[C]: the values that stand for this choice of all nodes; None where one of them was removed."""
         parents = choice if self.above is None else self.above.values_of(choice)
         return None if parents is None else self.values_of_parents(parents)
 
-    def values_of_parents(self, parents: Integers) -> Integers | None:
+    def values_of_parents(self, parents: Ints) -> Ints | None:
         """int64[C]: the values that stand for these values of the parents; None where one of them was removed."""
         free = np.flatnonzero(self.node_class >= 0)
         sizes = self.graph.sizes[self.node_class[free]]

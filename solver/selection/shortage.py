@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from solver.arrays import Ints
 from solver.selection.answer import BindingWindow
 from solver.selection.branch import Tree
 from solver.selection.cutting import Part, ascend_steps
@@ -24,7 +25,7 @@ from solver.selection.dual import Dual
 from solver.selection.incumbent import Incumbent, Pool
 from solver.selection.presolve.merge import Contradiction
 from solver.selection.presolve.presolve import CapacityExceeded, presolve
-from solver.selection.problem import FORBIDDEN, Integers, SelectionProblem
+from solver.selection.problem import FORBIDDEN, SelectionProblem
 from solver.selection.reduced import Reduced
 
 QUESTION_S = 1.0
@@ -32,7 +33,7 @@ QUESTION_WORK = 50_000_000
 EXPLANATION_S = 5.0
 ASCENT_STEPS = 100
 
-Rows = tuple[Integers, Integers]
+Rows = tuple[Ints, Ints]
 Explanation = tuple[BindingWindow | None, tuple[int, ...]]
 
 
@@ -60,7 +61,7 @@ def open_nodes(reduced: Reduced) -> tuple[int, ...]:
     return tuple(np.flatnonzero(position >= 0).tolist())
 
 
-def smallest_window(limits: Incumbent, row_begin: Integers, row_end: Integers) -> BindingWindow:
+def smallest_window(limits: Incumbent, row_begin: Ints, row_end: Ints) -> BindingWindow:
     """The window to name, given that no selection keeps all these rows."""
     problem = limits.problem
     begins, ends = row_begin.tolist(), row_end.tolist()

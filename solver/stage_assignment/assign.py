@@ -46,17 +46,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from solver.arrays import Array, Ints
 from solver.stage_assignment.evaluate import assignment_value, check_assignment
 from solver.stage_assignment.labels import Labels, grow, nothing, places, without_dominated
 from solver.stage_assignment.rest import Rest, least_by_count, lowest_peak
 from solver.stage_assignment.stage_count import with_fewer_stages
 from solver.stage_assignment.tables import (
-    Array,
     Assignment,
     AssignmentObjective,
     AssignmentTables,
     AssignmentValue,
-    Ints,
     Searched,
     StageChoice,
 )

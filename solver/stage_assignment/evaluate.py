@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from solver.arrays import Array
 from solver.check import CheckFailed
 from solver.stage_assignment.tables import (
-    Array,
     Assignment,
     AssignmentObjective,
     AssignmentTables,

@@ -13,7 +13,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.stage_assignment.tables import Array, AssignmentObjective, AssignmentTables, Ints
+from solver.arrays import Array, Ints
+from solver.stage_assignment.tables import AssignmentObjective, AssignmentTables
 
 
 @dataclass(frozen=True, slots=True)

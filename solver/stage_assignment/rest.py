@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.stage_assignment.tables import Array, AssignmentTables, Ints
+from solver.arrays import Array, Ints
+from solver.stage_assignment.tables import AssignmentTables
 
 CHUNK = 100_000
 """Rows that are compared at once."""

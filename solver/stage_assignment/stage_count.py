@@ -14,8 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from solver.arrays import Array
 from solver.stage_assignment.rest import Rest, least_by_count, lowest_peak
-from solver.stage_assignment.tables import Array, AssignmentObjective, AssignmentTables
+from solver.stage_assignment.tables import AssignmentObjective, AssignmentTables
 
 PRICES = (0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0)
 """Prices on stages, in parts of the smallest peak with room."""

@@ -16,8 +16,7 @@ from planner.model.spec import ModelSpec
 from planner.question.problem import Workload
 from planner.strategy.rows import StrategyRows, scheduled_as, v_placed
 from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES
-
-Mask = NDArray[np.bool_]
+from solver.arrays import Mask
 
 EMPTY_ENDS = 2
 """Chunks that may hold no layer: the first, with the embedding, and the last, with the head."""

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.evidence.accuracy.calibration_part import calibration_part
 from planner.evidence.accuracy.residual_model import ResidualModel, few_rows, fit_residual_model, shrunken_level
@@ -27,8 +26,8 @@ from planner.evidence.calibration.document import Calibration as FactorDocument
 from planner.evidence.runs.prediction import DATASHEET, MappedRun, Prediction, predict_runs
 from planner.evidence.runs.sources import source_group
 from planner.question.factors import SPREAD_ROWS, Factors
+from solver.arrays import Array
 
-Array = NDArray[np.float64]
 MOST_FACTOR_ROWS = 160
 """Rows from which one set of factors is fitted: five numbers need no more, and each row costs a dozen predictions."""
 STAGES = ("factors", "factors + residual model")

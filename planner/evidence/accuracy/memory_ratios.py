@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from planner.evidence.runs.prediction import Prediction
 from planner.predict.memory.fit_chance import POOLED, MemoryRatio, measured_ratios, memory_ratio, ratio_name
+from solver.arrays import Array
 
-Array = NDArray[np.float64]
 Kind = Literal["exact", "finished", "out_of_memory"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

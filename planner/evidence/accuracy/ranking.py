@@ -21,13 +21,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.errors import DocumentInvalid
 from planner.evidence.runs.sources import source_group
 from planner.evidence.runs.truth import TruthRow
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 FEWEST_FOR_TAU = 3
 GOOD_PICK = 0.05

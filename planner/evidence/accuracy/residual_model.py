@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.predict.uncertainty import FRAMEWORK_SIGMA, z_of
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 WIDTHS = (0.5, 1.0, 2.0)
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.evidence.runs.prediction import MappedRun, Prediction
 from planner.predict.uncertainty import CLASS_OF_TERM
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 RECOMPUTE = {"none": 0.0, "selective": 1.0, "full": 2.0}
 CLASSES = tuple(dict.fromkeys(CLASS_OF_TERM.values()))

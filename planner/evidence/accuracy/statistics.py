@@ -16,13 +16,11 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.evidence.accuracy.ranking import ranking_score
 from planner.evidence.runs.prediction import STATED_LEVEL, Prediction
 from planner.predict.uncertainty import PLAN_LEVEL
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 CURVE_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 

@@ -21,11 +21,9 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.memory.fit_chance import student_4, student_4_quantile
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 EDGES = (0.0, 0.01, 0.02, 0.05, 0.10, 0.20, math.inf)
 """Of the predicted ratio less one."""

@@ -21,8 +21,7 @@ from planner.evidence.runs.prediction import DATASHEET, Inputs, MappedRun, Predi
 from planner.predict.uncertainty import Z
 from planner.question.factors import Factors
 from planner.version import __version__
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 SHOWN_ROWS = 5
 DIGITS = 6

@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.evidence.calibration.response import Response
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 HUBER = 2.0
 PRIOR_ROWS = 3.0

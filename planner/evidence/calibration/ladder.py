@@ -11,11 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.evidence.calibration.fit import FitProblem, fit, left_out_values
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 LEAST_CONFIGURATIONS = 8
 """With fewer distinct runs only the first factor of the ladder is tried."""

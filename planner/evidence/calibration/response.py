@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from planner.evidence.runs.prediction import Prediction
 from planner.question.factors import Factors
+from solver.arrays import Array
 
-Array = NDArray[np.float64]
 Predict = Callable[[Factors], Sequence[Prediction]]
 """Predictions of the same runs in the same order under some factors."""
 

@@ -24,13 +24,11 @@ A100: FlashAttention-2 reaches 73 % of the peak forward and 63 % backward withou
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.efficiency import LAUNCH_S, REFERENCE_PEAK_FLOPS_PER_S, DeviceRates
 from planner.predict.physics.kernels import AttentionChoice
 from profiles.catalogue.architectures import FusedAttentionRates, architectures
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 BACKWARD_FLOPS = 2.5
 """Backward over forward FLOPs of fused attention (scores are recomputed): Dao, arXiv 2307.08691, section 3.1."""

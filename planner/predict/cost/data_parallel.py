@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.overlap import exposed_s
@@ -41,8 +40,7 @@ from planner.predict.cost.step_payload import (
 )
 from planner.predict.memory.states import WEIGHT_BYTES, gradient_bytes, optimizer_bytes
 from planner.question.problem import Workload
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 LAST_BUCKET_FRACTION = 0.05
 """Part of the gradient reduction after the last backward operator: one of about twenty buckets."""

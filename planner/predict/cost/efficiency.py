@@ -20,14 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.measured import MeasuredRates, better_of
 from profiles.catalogue.architectures import architectures
 from profiles.device import Device
 from profiles.errors import ProfileMissing
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 DEFAULT_MATMUL_FRACTION = 0.70
 """Best matmul rate over peak where no measurement exists: the lower half of the measured devices (see module)."""

@@ -20,8 +20,7 @@ from profiles.levels import NetworkLevel, network_levels
 from profiles.prediction.profile import Profile
 from profiles.prediction.reference import ProfileReference
 from profiles.prediction.rungs import Prediction
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 FRAMEWORK_BYTES = 1_200_000_000
 """Device context, library workspaces and allocator slack of an idle training process; prior from published

@@ -27,13 +27,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.operator import Operator
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.physics.physics import Physics
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 FUSED_KERNELS: dict[str, tuple[float, float]] = {
     "matmul": (1, 2),

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.operator import Operator
 from planner.predict.cost.hardware import Hardware
@@ -37,8 +36,7 @@ from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import replayed_shares, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import local_parameters
 from planner.strategy.strategy import Relief
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 TP_OVERLAP_FRACTION = 0.75
 """Part of the matmul next to a tp collective under which its chunks can hide (pipelined GEMM + collective)."""

@@ -16,15 +16,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.collective import Collective, members_within
 from profiles.levels import NetworkLevel
 from profiles.prediction.collective_curves import CollectiveCurve
 from profiles.prediction.profile import CollectiveKey, Profile
 from profiles.prediction.rungs import Prediction, Rung
+from solver.arrays import Array
 
-Array = NDArray[np.float64]
 ModelTime = Callable[[Collective, Array, Array, Array], Array]
 
 SHARING_SIGMA = 0.15

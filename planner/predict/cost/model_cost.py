@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.operator import Operator
 from planner.model.operators import (
@@ -39,8 +38,7 @@ from planner.predict.memory.backward import backward_working_bytes
 from planner.predict.memory.framework_memory import with_framework_kept
 from planner.question.problem import Workload
 from planner.strategy.strategy import Relief
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 KEYS_AT_A_TIME = 16_384
 """Keys whose layers are timed at a time: their columns stay in the processor's cache."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.flops import attention_context
 from planner.model.operator import Operator
@@ -12,8 +11,8 @@ from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.measured import better_of
 from planner.predict.layer_keys import LayerKeys
 from profiles.prediction.rungs import Prediction
+from solver.arrays import Array
 
-Array = NDArray[np.float64]
 UNFUSED_PASSES: dict[str, float] = {"norm": 9.0, "activation": 1.7, "rope": 4.2, "cross_entropy": 4.5}
 """Bytes that PyTorch's eager operators move over those of one fused kernel, counted from the operators themselves.
 

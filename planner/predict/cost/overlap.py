@@ -13,9 +13,8 @@ exceeds ``c``: overlap is never slower than no overlap.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 WINDOW_FRACTION = 0.85
 SLOWDOWN = 0.13

@@ -23,8 +23,8 @@ from planner.predict.collective import Collective
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.framework_kept import separate_outputs
 from planner.strategy.strategy import Relief
+from solver.arrays import Array
 
-Array = NDArray[np.float64]
 TrafficAxis = Literal["tp", "cp", "ep", "etp", "dp_shard", "dp_replicate", "edp_shard", "edp_replicate", "pp"]
 """Axes of ``planner.strategy.mesh``; dp_shard holds the context-parallel ranks too, edp_* are those of the experts."""
 

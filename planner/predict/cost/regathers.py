@@ -22,15 +22,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.data_parallel import gathered_once_s
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.step_payload import DataParallelism
 from planner.strategy.rows import StrategyRows, scheduled_as
-
-Array = NDArray[np.float64]
-
+from solver.arrays import Array
 
 ACTIVE_CHUNKS = 3
 

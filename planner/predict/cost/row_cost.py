@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
@@ -32,9 +31,7 @@ from planner.predict.memory.zero_memory import working_copy_bytes, zero_states
 from planner.question.problem import Workload
 from planner.strategy.rows import StrategyRows, distinct_rows, v_placed, waiting_head
 from planner.strategy.strategy import Relief
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 
 def least_of_row(columns: Array) -> Array:

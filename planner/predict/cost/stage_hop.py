@@ -16,14 +16,11 @@ from functools import lru_cache
 from math import gcd
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.hardware import Hardware
 from planner.strategy.rows import StrategyRows, distinct_rows
 from planner.strategy.schedules import SCHEDULE_NAMES
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 
 def stage_hop_s(hardware: Hardware, rows: StrategyRows, size_bytes: Array, stride: Ints) -> Array:

@@ -16,17 +16,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.collective import Collective, Groups
 from planner.predict.memory.states import WEIGHT_BYTES, by_deepspeed, gradient_bytes
 from planner.predict.physics.physics import Physics
 from planner.question.problem import Workload
 from planner.strategy.rows import StrategyRows
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from solver.arrays import Array, Ints, Mask
 
 GATHERS_PER_MICROBATCH = 2.0
 """ZeRO-3 drops the weights after the forward pass and gathers them again for the backward pass."""

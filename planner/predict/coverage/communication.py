@@ -11,9 +11,7 @@ from planner.predict.collective import Collective, Groups
 from planner.predict.cost.hardware import Hardware
 from planner.predict.coverage.leaning import Leaning, rung_and_sigma, whole_shape
 from planner.strategy.strategy import Strategy
-
-Array = NDArray[np.float64]
-
+from solver.arrays import Array
 
 UNUSED = ""
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from profiles.prediction.rungs import Prediction, Rung
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 ROOFLINE_SIGMA: dict[str, float] = {"compute": 0.16, "network": 0.32}
 """Spread of a datasheet time of an operator and of a collective, taken over all of a step; with ``FRAMEWORK_SIGMA``

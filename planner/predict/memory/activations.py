@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.operator import Operator
 from planner.model.recompute import freed_operators, region
@@ -28,8 +27,7 @@ from planner.predict.memory.framework_kept import (
 )
 from planner.predict.physics.physics import TUNED, Physics
 from planner.strategy.strategy import Relief
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 ELEMENT_BYTES = 2.0
 """Activations are kept at 16 bit, also when matmuls run in fp8."""

@@ -24,14 +24,12 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.operator import Operator
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, saved_bytes_of_operator
 from planner.predict.memory.framework_memory import gates_by_name
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 WEIGHT_GRADIENT_BYTES = 2.0
 SUMMED_GRADIENTS = 3.0

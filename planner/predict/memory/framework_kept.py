@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.operator import Operator
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.physics.physics import Physics
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 ELEMENT_BYTES = 2.0
 PLAIN_SCORE_BYTES = 2.0

@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.operator import Operator
 from planner.predict.memory.states import WEIGHT_BYTES, StateBytes
 from planner.predict.physics.physics import Physics
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 STEP_WORKSPACE_BYTES = 2.0 * 2.0**25
 """Two cuBLAS handles (forward and autograd thread) of 32 MiB each on Hopper: PyTorch, CUDABlas.cpp."""

@@ -38,9 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.predict.memory.states import MASTER_BYTES, WEIGHT_BYTES, StateBytes
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 GRADIENT_BYTES = 2.0
 """Bytes of a gradient before its reduction, of a logit, and of a gradient of the logits."""

@@ -15,14 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.physics.physics import TUNED, Physics
 from planner.question.problem import Workload
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from solver.arrays import Array, Ints, Mask
 
 MOMENT_BYTES: dict[str, float] = {"adam": 8.0, "adam_bf16_states": 4.0, "sgd": 4.0, "muon": 4.0}
 """Bytes of optimizer moments a parameter: Adam two fp32 (or two bf16), SGD and Muon one fp32 momentum."""

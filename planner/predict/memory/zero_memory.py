@@ -26,15 +26,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.memory.states import WEIGHT_BYTES, StateBytes, by_deepspeed, gradient_bytes
 from planner.predict.physics.physics import Physics
 from planner.question.problem import Workload
 from planner.strategy.rows import StrategyRows
-
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from solver.arrays import Array, Mask
 
 LOW_GRADIENT_BYTES = 2.0
 STEP_GRADIENT_BYTES = 4.0
@@ -45,10 +42,10 @@ STACKED_PART = 2.0 / 3.0
 modeling_mixtral.py, gate_up_proj)."""
 
 
-def keeps_both_gradients(rows: StrategyRows, workload: Workload) -> Bools:
+def keeps_both_gradients(rows: StrategyRows, workload: Workload) -> Mask:
     """Rows that run DeepSpeed's BF16 optimizer (runtime/engine.py:2305-2310): [R]."""
     wanted = workload.precision in ("bf16", "fp8") and workload.gradient_dtype == "fp32"
-    runs: Bools = (rows.zero == 1) & (rows.optimizer_offload == 0) & wanted
+    runs: Mask = (rows.zero == 1) & (rows.optimizer_offload == 0) & wanted
     return runs
 
 

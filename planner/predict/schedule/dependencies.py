@@ -18,7 +18,6 @@ from functools import lru_cache
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.errors import DocumentInvalid
 from planner.predict.schedule.action import (
@@ -33,8 +32,7 @@ from planner.predict.schedule.action import (
 )
 from planner.predict.schedule.orders.build import build_order
 from planner.strategy.schedules import ScheduleName
-
-IntArray = NDArray[np.int64]
+from solver.arrays import Ints
 
 KIND_NAMES: dict[Kind, str] = dict(
     zip(KINDS, ("forward", "backward", "input gradient", "weight gradient"), strict=True)
@@ -49,13 +47,13 @@ class OrderGraph:
     """An order as arrays; action ``a`` of rank r has index ``offsets[r] <= a < offsets[r+1]``."""
 
     offsets: tuple[int, ...]
-    kind: IntArray
-    chunk: IntArray
-    microbatch: IntArray
-    chunk_rank: IntArray
-    depends_on: IntArray
+    kind: Ints
+    chunk: Ints
+    microbatch: Ints
+    chunk_rank: Ints
+    depends_on: Ints
     """Index of the action whose result this one needs; -1 = none but the one before it on its rank."""
-    uses: IntArray
+    uses: Ints
     """The same, or the action on its own rank whose result it uses; -1 for forwards of the first chunk."""
     segments: tuple[tuple[int, int, int], ...]
     """(rank, first, end): a sequence of runs of actions in which every dependency comes first."""
@@ -79,17 +77,17 @@ class OrderGraph:
         """Rank that runs action ``index``."""
         return int(self.chunk_rank[self.chunk[index]])
 
-    def in_flight_change(self) -> IntArray:
+    def in_flight_change(self) -> Ints:
         """+1 where an activation is born (forward starts), -1 where it dies (B or W ends), 0 elsewhere."""
         return np.array([1, -1, 0, -1], dtype=np.int64)[self.kind]
 
-    def peak_in_flight_by_rank(self) -> IntArray:
+    def peak_in_flight_by_rank(self) -> Ints:
         """Most chunk activations each rank holds at once."""
         change = self.in_flight_change()
         bounds = zip(self.offsets[:-1], self.offsets[1:], strict=True)
         return np.array([int(np.cumsum(change[lo:hi]).max(initial=0)) for lo, hi in bounds], dtype=np.int64)
 
-    def peak_in_flight_by_chunk(self) -> IntArray:
+    def peak_in_flight_by_chunk(self) -> Ints:
         """Most micro-batches whose activations each chunk holds at once."""
         change = self.in_flight_change()
         by_chunk = np.argsort(self.chunk, kind="stable")
@@ -129,7 +127,7 @@ def cached_graph(
     return order_graph(build_order(schedule, num_stages, vpp, num_microbatches, microbatch_group_size))
 
 
-def _check_complete(kind: IntArray, chunk: IntArray, microbatch: IntArray) -> None:
+def _check_complete(kind: Ints, chunk: Ints, microbatch: Ints) -> None:
     """Refuse an order in which some chunk does not run some micro-batch exactly once."""
     if int(chunk.min()) < 0 or int(microbatch.min()) < 0:
         raise DocumentInvalid("the order has a negative chunk or micro-batch number", where="order")
@@ -154,7 +152,7 @@ def _check_complete(kind: IntArray, chunk: IntArray, microbatch: IntArray) -> No
         )
 
 
-def _chunk_ranks(chunk: IntArray, rank: IntArray) -> IntArray:
+def _chunk_ranks(chunk: Ints, rank: Ints) -> Ints:
     chunk_rank = np.zeros(int(chunk.max()) + 1, dtype=np.int64)
     chunk_rank[chunk] = rank
     strays = sorted(set(chunk[chunk_rank[chunk] != rank].tolist()))
@@ -163,9 +161,7 @@ def _chunk_ranks(chunk: IntArray, rank: IntArray) -> IntArray:
     return chunk_rank
 
 
-def _dependencies(
-    kind: IntArray, chunk: IntArray, microbatch: IntArray, flat: tuple[Action, ...]
-) -> tuple[IntArray, IntArray]:
+def _dependencies(kind: Ints, chunk: Ints, microbatch: Ints, flat: tuple[Action, ...]) -> tuple[Ints, Ints]:
     """``depends_on`` and ``uses``; refuses an action listed before work of its own rank that it needs."""
     chunks, microbatches = int(chunk.max()) + 1, int(microbatch.max()) + 1
     index = np.arange(len(kind))

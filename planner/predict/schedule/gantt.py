@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from planner.errors import DocumentInvalid
 from planner.predict.schedule.action import KINDS
-from planner.predict.schedule.dependencies import KIND_NAMES, IntArray
-from planner.predict.schedule.timeline import FloatArray, RankTimeline, Timeline
+from planner.predict.schedule.dependencies import KIND_NAMES
+from planner.predict.schedule.timeline import RankTimeline, Timeline
+from solver.arrays import Array, Ints
 
 _SMALLEST_CHART = 10
 IDLE = "."
@@ -62,11 +63,11 @@ def _row(rank: RankTimeline, makespan_s: float, columns: int) -> str:
                 letters.append(kind.value if first else kind.value.lower())
                 shares.append(_time_in_columns(rank, mine, edges))
     shares[0] = np.diff(edges) - np.sum(shares, axis=0)
-    longest: IntArray = np.argmax(np.stack(shares), axis=0)
+    longest: Ints = np.argmax(np.stack(shares), axis=0)
     return "".join(letters[index] for index in longest.tolist())
 
 
-def _time_in_columns(rank: RankTimeline, mine: NDArray[np.bool_], edges: FloatArray) -> FloatArray:
+def _time_in_columns(rank: RankTimeline, mine: NDArray[np.bool_], edges: Array) -> Array:
     """Seconds of each column that the chosen actions take: differences of their cumulated time at the edges."""
     start_s, end_s = rank.start_s[mine], rank.end_s[mine]
     done_s = np.cumsum(end_s - start_s)

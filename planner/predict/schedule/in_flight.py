@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from planner.errors import DocumentInvalid
 from planner.strategy.schedules import ScheduleName
-
-IntArray = NDArray[np.int64]
+from solver.arrays import Ints
 
 
 def in_flight_chunks(
@@ -20,7 +19,7 @@ def in_flight_chunks(
     num_microbatches: ArrayLike,
     microbatch_group_size: ArrayLike,
     stage: ArrayLike,
-) -> IntArray:
+) -> Ints:
     """Most chunk activations that rank ``stage`` holds at once (born at the forward, dead after B, or W where split).
 
     gpipe m; 1f1b min(m, p-r); interleaved min(2(p-1-r) + (v-1)g + 1, m v) (arXiv 2104.04473, Megatron-LM group size);

@@ -25,12 +25,9 @@ in which the weights of the devices cancel.  Never falls when S, M, c or k grow,
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.strategy.schedules import SPLIT_SCHEDULES, ScheduleName
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from solver.arrays import Array, Ints
 
 
 def least_makespan_s(

@@ -17,16 +17,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.schedule.action import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from planner.predict.schedule.orders.build import KEPT, OrderArrays, order_arrays
 from planner.predict.schedule.placement import chunk_ranks
 from planner.strategy.schedules import ScheduleName
+from solver.arrays import Array, Ints
 from solver.selection.kernel import INT, INT_ROWS, INTS, NOTHING, REALS, inner, kernel
-
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 PATHS_A_RANK = 3
 
@@ -64,7 +61,7 @@ class PathCounts:
         )
 
 
-def longest_path(order: OrderArrays, ranks: IntArray, ran: tuple[Array, Array, Array]) -> PathCounts:
+def longest_path(order: OrderArrays, ranks: Ints, ran: tuple[Array, Array, Array]) -> PathCounts:
     """The chain of actions that made a run as long as it was; ``ran``: starts, ends and the hops."""
     counts = np.zeros((4, order.num_chunks), np.int64)
     places = np.zeros((2, order.num_chunks * order.num_microbatches), np.int64)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from planner.errors import DocumentInvalid
 from planner.predict.schedule.action import FORWARD, WEIGHT_GRADIENT
@@ -24,10 +24,8 @@ from planner.predict.schedule.orders.build import KEPT, OrderArrays, order_array
 from planner.predict.schedule.paths import ChunkTimes, PathCounts, longest_path, paths_of_ranks
 from planner.predict.schedule.placement import chunk_ranks
 from planner.strategy.schedules import ScheduleName
+from solver.arrays import Array, Ints
 from solver.selection.kernel import INT_ROWS, INTS, REAL, REAL_ROWS, REALS, kernel
-
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 ALIKE_HOPS = (0.01, 0.05, 0.2)
 """Hops of the runs that show what paths equal chunks have, over what a chunk takes."""
@@ -38,7 +36,7 @@ class PipelineRun:
     """What came of a run: the step's length, and when each action of ``order`` started and ended."""
 
     order: OrderArrays
-    ranks: IntArray
+    ranks: Ints
     times: ChunkTimes
     hop_s: Array
     makespan_s: float

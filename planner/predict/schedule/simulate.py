@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 
 from planner.errors import DocumentInvalid
 from planner.predict.schedule.action import Order
-from planner.predict.schedule.dependencies import IntArray, OrderGraph, order_graph
-from planner.predict.schedule.timeline import FloatArray, Timeline
+from planner.predict.schedule.dependencies import OrderGraph, order_graph
+from planner.predict.schedule.timeline import Timeline
+from solver.arrays import Array, Ints
 
 
 def simulate(
@@ -53,9 +54,7 @@ def simulate(
     return _timeline(graph, (start_s, end_s, hop_s), duration, extra_s)
 
 
-def _timeline(
-    graph: OrderGraph, times: tuple[FloatArray, FloatArray, FloatArray], duration: FloatArray, extra_s: FloatArray
-) -> Timeline:
+def _timeline(graph: OrderGraph, times: tuple[Array, Array, Array], duration: Array, extra_s: Array) -> Timeline:
     """Makespan, busy and idle time from starts, ends and hops."""
     start_s, end_s, hop_s = times
     last = np.array([end_s[offset - 1] for offset in graph.offsets[1:]]) + extra_s
@@ -77,7 +76,7 @@ def _timeline(
 
 def _run(
     graph: OrderGraph, duration: Sequence[float], hop_s: Sequence[float], hold_s: Sequence[float], offset_s: list[float]
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Array, Array]:
     """Start and end of every action; the one loop of the simulator."""
     depends_on: list[int] = graph.depends_on.tolist()
     start = [0.0] * len(duration)
@@ -100,14 +99,14 @@ def _run(
     return np.array(start), np.array(end)
 
 
-def _hops(graph: OrderGraph, send_s: FloatArray, blocking: bool) -> tuple[FloatArray, list[float]]:
+def _hops(graph: OrderGraph, send_s: Array, blocking: bool) -> tuple[Array, list[float]]:
     """Hop before each action, and (blocking sends only, else empty) hold after each action."""
     hop_s = np.zeros(len(graph.kind))
     waits = graph.depends_on >= 0
     cause = graph.depends_on[waits]
     here, there = graph.chunk[waits], graph.chunk[cause]
     crosses = graph.chunk_rank[here] != graph.chunk_rank[there]
-    lower: IntArray = np.minimum(here, there)
+    lower: Ints = np.minimum(here, there)
     hop_s[waits] = np.where(crosses, send_s[np.minimum(lower, len(send_s) - 1)] if len(send_s) else 0.0, 0.0)
     if not blocking:
         return hop_s, []
@@ -116,7 +115,7 @@ def _hops(graph: OrderGraph, send_s: FloatArray, blocking: bool) -> tuple[FloatA
     return hop_s, hold_s.tolist()
 
 
-def _durations(name: str, value: ArrayLike, count: int) -> FloatArray:
+def _durations(name: str, value: ArrayLike, count: int) -> Array:
     """``value`` as ``count`` finite, non-negative floats."""
     array = np.asarray(value, dtype=np.float64)
     if array.ndim > 1 or (array.ndim == 1 and len(array) != count):

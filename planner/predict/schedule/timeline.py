@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.schedule.action import BACKWARD, WEIGHT_GRADIENT, Action
-from planner.predict.schedule.dependencies import IntArray, OrderGraph
-
-FloatArray = NDArray[np.float64]
+from planner.predict.schedule.dependencies import OrderGraph
+from solver.arrays import Array, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +25,11 @@ class Event:
 class RankTimeline:
     """What one rank ran, in order.  ``kind`` holds codes into ``dependencies.KINDS``."""
 
-    start_s: FloatArray
-    end_s: FloatArray
-    kind: IntArray
-    chunk: IntArray
-    microbatch: IntArray
+    start_s: Array
+    end_s: Array
+    kind: Ints
+    chunk: Ints
+    microbatch: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,20 +37,20 @@ class Timeline:
     """A simulated step.  Flat arrays run rank after rank; ``graph`` says which action is which."""
 
     graph: OrderGraph
-    start_s: FloatArray
-    end_s: FloatArray
-    hop_s: FloatArray
+    start_s: Array
+    end_s: Array
+    hop_s: Array
     """Time between the end of the action waited for and its result's arrival; 0 where no hop lies between."""
-    end_extra_s: FloatArray
+    end_extra_s: Array
     """Work of each rank after its last action."""
     makespan_s: float
-    busy_s: FloatArray
+    busy_s: Array
     """Compute seconds of each rank."""
-    bubble_s: FloatArray
+    bubble_s: Array
     """Seconds of the makespan in which each rank computes nothing (waiting, blocked in a send, before and after)."""
-    peak_in_flight: IntArray
+    peak_in_flight: Ints
     """Most chunk activations each rank holds at once; forward start to the end of B, or of W where split."""
-    peak_in_flight_by_chunk: IntArray
+    peak_in_flight_by_chunk: Ints
 
     @property
     def num_ranks(self) -> int:
@@ -78,7 +76,7 @@ class Timeline:
         start_s, end_s = float(self.start_s[index]), float(self.end_s[index])
         return Event(self.graph.rank_of(index), self.graph.action(index), start_s, end_s)
 
-    def in_flight(self, rank: int) -> tuple[FloatArray, IntArray]:
+    def in_flight(self, rank: int) -> tuple[Array, Ints]:
         """(time_s, chunk activations held from then on) of ``rank``, at every change; starts with a birth."""
         mine = self.rank(rank)
         dies = (mine.kind == BACKWARD) | (mine.kind == WEIGHT_GRADIENT)

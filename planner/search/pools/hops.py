@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.cost.hardware import Hardware
 from planner.search.pools.sub_mesh import SubMesh
-
-Array = NDArray[np.float64]
+from solver.arrays import Array
 
 
 def hop_table_s(meshes: Sequence[SubMesh]) -> Array:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.flops import forward_flops
 from planner.model.operators import layer_operators
@@ -30,12 +29,9 @@ from planner.search.pools.stage_tables import (
 )
 from planner.search.pools.step_objective import StepObjective, pace_mix, pace_shares
 from planner.search.pools.sub_mesh import PoolHardware, SubMesh, sub_mesh, sub_mesh_sizes
+from solver.arrays import Array, Ints
 from solver.stage_assignment.stage_count import with_fewer_stages
 from solver.stage_assignment.tables import AssignmentTables
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 WIDEST = 1.5
 """Sub-meshes are costed at once if one layer could take up to this many lowest peaks on them; others when needed."""

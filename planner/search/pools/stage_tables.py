@@ -27,9 +27,8 @@ from planner.search.pools.sub_mesh import SubMesh
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK
 from planner.strategy.rows import distinct_rows
+from solver.arrays import Array, Ints
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 SHARED_BY_RELIEFS = ("tp", "cp", "ring", "sp", "ep", "etp", "dp", "dp_replicate", "zero", "optimizer_offload")
 
 

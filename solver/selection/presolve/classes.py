@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Ints
 from solver.selection.kernel import FLAGS, INT, INTS, NOTHING, kernel
-from solver.selection.problem import Integers
 
 NEVER = 2**61
 """A forbidden cost inside the solver: twice it still fits in 64 bits."""
@@ -33,27 +33,27 @@ KEPT, FOLDED, BIJECTION = 0, 1, 2
 class Classes:
     """Flat tables over classes; flat option j of a node stands for the class value ``node_value[j]``, or -1 (dead)."""
 
-    sizes: Integers
-    unary: Integers
-    edge_a: Integers
-    edge_b: Integers
-    table: Integers
-    option_counts: Integers
-    node_class: Integers
-    node_value: Integers
+    sizes: Ints
+    unary: Ints
+    edge_a: Ints
+    edge_b: Ints
+    table: Ints
+    option_counts: Ints
+    node_class: Ints
+    node_value: Ints
 
     @property
-    def start(self) -> Integers:
+    def start(self) -> Ints:
         """int64[C + 1]: where the values of each class begin."""
         return offsets(self.sizes)
 
     @property
-    def edge_start(self) -> Integers:
+    def edge_start(self) -> Ints:
         """int64[E + 1]: where the table of each edge begins."""
         return offsets(self.sizes[self.edge_a] * self.sizes[self.edge_b])
 
 
-def offsets(sizes: Integers) -> Integers:
+def offsets(sizes: Ints) -> Ints:
     """0 and the running sums."""
     result = np.zeros(sizes.size + 1, np.int64)
     np.cumsum(sizes, out=result[1:])
@@ -61,9 +61,7 @@ def offsets(sizes: Integers) -> Integers:
 
 
 @kernel(NOTHING(INT, INTS, INTS, INTS, INTS, INTS))
-def fill_adjacency(
-    num: int, edge_a: Integers, edge_b: Integers, adj_start: Integers, adj_node: Integers, adj_edge: Integers
-) -> None:
+def fill_adjacency(num: int, edge_a: Ints, edge_b: Ints, adj_start: Ints, adj_node: Ints, adj_edge: Ints) -> None:
     """Neighbours of each class in the order of the edges; ``adj_start`` has num + 1 entries."""
     adj_start[:] = 0
     for e in range(edge_a.size):
@@ -80,7 +78,7 @@ def fill_adjacency(
         fill[b] += 1
 
 
-def adjacency(num: int, edge_a: Integers, edge_b: Integers) -> tuple[Integers, Integers, Integers]:
+def adjacency(num: int, edge_a: Ints, edge_b: Ints) -> tuple[Ints, Ints, Ints]:
     """``adj_start``, ``adj_node`` and ``adj_edge`` of a graph."""
     start = np.zeros(num + 1, np.int64)
     node = np.zeros(2 * edge_a.size, np.int64)
@@ -91,7 +89,7 @@ def adjacency(num: int, edge_a: Integers, edge_b: Integers) -> tuple[Integers, I
 
 @kernel(INT(INTS, INT, INT, INT, INT, INT, INT, FLAGS, INTS))
 def edge_kind(
-    table: Integers,
+    table: Ints,
     cells: int,
     first_a: int,
     size_a: int,
@@ -99,7 +97,7 @@ def edge_kind(
     size_b: int,
     never: int,
     alive: NDArray[np.bool_],
-    partner: Integers,
+    partner: Ints,
 ) -> int:
     """Whether an edge is a bijection (``partner[k]`` filled), a sum of a row and a column term, or neither."""
     count_a, count_b, forbidden = 0, 0, 0
@@ -147,16 +145,16 @@ def edge_kind(
 
 @kernel(NOTHING(INTS, INTS, INTS, INTS, INTS, INT, FLAGS, INTS, INTS, INTS))
 def fold(
-    start: Integers,
-    edge_a: Integers,
-    edge_b: Integers,
-    edge_start: Integers,
-    table: Integers,
+    start: Ints,
+    edge_a: Ints,
+    edge_b: Ints,
+    edge_start: Ints,
+    table: Ints,
     never: int,
     alive: NDArray[np.bool_],
-    unary: Integers,
-    kinds: Integers,
-    partners: Integers,
+    unary: Ints,
+    kinds: Ints,
+    partners: Ints,
 ) -> None:
     """Move foldable edges into ``unary``; a bijection's partners go to ``partners`` from ``edge_start`` on."""
     for e in range(edge_a.size):
@@ -187,7 +185,7 @@ def fold(
 
 
 @kernel(INT(INT, INTS, INTS, INTS))
-def root_of(c: int, start: Integers, parent: Integers, up: Integers) -> int:
+def root_of(c: int, start: Ints, parent: Ints, up: Ints) -> int:
     """The representative of c; afterwards ``up`` maps c's values to the representative's directly."""
     root = c
     while parent[root] != root:
@@ -204,15 +202,15 @@ def root_of(c: int, start: Integers, parent: Integers, up: Integers) -> int:
 
 @kernel(NOTHING(INTS, INTS, INTS, INTS, INTS, INTS, FLAGS, INTS, INTS, FLAGS))
 def unite(
-    start: Integers,
-    edge_a: Integers,
-    edge_b: Integers,
-    edge_start: Integers,
-    kinds: Integers,
-    partners: Integers,
+    start: Ints,
+    edge_a: Ints,
+    edge_b: Ints,
+    edge_start: Ints,
+    kinds: Ints,
+    partners: Ints,
     alive: NDArray[np.bool_],
-    parent: Integers,
-    up: Integers,
+    parent: Ints,
+    up: Ints,
     contradicted: NDArray[np.bool_],
 ) -> None:
     """Join classes over bijections: ``up[value of c]`` = value of its parent; a contradictory root value is marked."""
@@ -246,13 +244,13 @@ def unite(
 
 @kernel(NOTHING(INTS, INTS, FLAGS, INTS, INTS, INTS, INTS))
 def renumber_values(
-    start: Integers,
-    unary: Integers,
+    start: Ints,
+    unary: Ints,
     alive: NDArray[np.bool_],
-    new_class: Integers,
-    new_value: Integers,
-    new_start: Integers,
-    new_unary: Integers,
+    new_class: Ints,
+    new_value: Ints,
+    new_start: Ints,
+    new_unary: Ints,
 ) -> None:
     """Add the unaries of joined classes; ``new_value`` of a dead value is -1."""
     for c in range(start.size - 1):
@@ -268,16 +266,16 @@ def renumber_values(
 
 @kernel(NOTHING(INTS, INTS, INTS, INTS, INTS, INTS, INT, INTS, INTS, INTS))
 def add_tables(
-    start: Integers,
-    edge_a: Integers,
-    edge_b: Integers,
-    edge_start: Integers,
-    table: Integers,
-    new_class: Integers,
+    start: Ints,
+    edge_a: Ints,
+    edge_b: Ints,
+    edge_start: Ints,
+    table: Ints,
+    new_class: Ints,
     never: int,
-    new_value: Integers,
-    new_base: Integers,
-    new_table: Integers,
+    new_value: Ints,
+    new_base: Ints,
+    new_table: Ints,
 ) -> None:
     """Add each kept edge to the table that begins at ``new_base[e]`` (-1: dropped); the lower class has the rows.
 
@@ -307,14 +305,14 @@ def add_tables(
 
 @kernel(NOTHING(INTS, INTS, INTS, INTS, INT, INTS, INTS, INTS))
 def add_diagonals(
-    start: Integers,
-    classes: Integers,
-    edge_start: Integers,
-    table: Integers,
+    start: Ints,
+    classes: Ints,
+    edge_start: Ints,
+    table: Ints,
     never: int,
-    new_value: Integers,
-    target: Integers,
-    new_unary: Integers,
+    new_value: Ints,
+    target: Ints,
+    new_unary: Ints,
 ) -> None:
     """Edges inside one class cost what their joint value costs; classes[2e], classes[2e + 1] are the old ends.
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Ints
 from solver.selection.kernel import FLAG, FLAGS, INT, INTS, kernel
 from solver.selection.presolve.classes import NEVER
-from solver.selection.problem import Integers
 from solver.selection.reduced import GRAPH, MEMORY, Graph, Memory
 
 
@@ -30,9 +30,7 @@ def uses_no_more(memory: Memory, c: int, j: int, k: int) -> bool:
 
 
 @kernel(INT(GRAPH, INTS, FLAGS, INT, INT, INT, INT, INT))
-def largest_rise(
-    graph: Graph, table: Integers, alive: NDArray[np.bool_], c: int, p: int, j: int, k: int, only: int
-) -> int:
+def largest_rise(graph: Graph, table: Ints, alive: NDArray[np.bool_], c: int, p: int, j: int, k: int, only: int) -> int:
     """Max over m of table[j, m] - table[k, m] on the edge at place p; ``only`` >= 0 looks at that m alone."""
     e, other = graph.adj_edge[p], graph.adj_node[p]
     is_a = graph.edge_a[e] == c
@@ -53,10 +51,10 @@ def largest_rise(
 def drop_dominated(
     graph: Graph,
     memory: Memory,
-    unary: Integers,
-    table: Integers,
+    unary: Ints,
+    table: Ints,
     alive: NDArray[np.bool_],
-    witness: Integers,
+    witness: Ints,
     first_class: int,
     last_class: int,
     largest_work: int,

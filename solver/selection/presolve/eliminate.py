@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from solver.arrays import Ints
 from solver.selection.kernel import INT, INTS, NOTHING, kernel
 from solver.selection.presolve.classes import NEVER, Classes, offsets
-from solver.selection.problem import Integers
 from solver.selection.reduced import Elimination, Reduced
 
 LARGEST_STEP = 20_000_000
@@ -22,14 +22,14 @@ LARGEST_STEP = 20_000_000
 
 @kernel(NOTHING(INTS, INTS, INTS, INT, INT, INT, INTS, INTS))
 def join(
-    unary: Integers,
-    table_a: Integers,
-    table_b: Integers,
+    unary: Ints,
+    table_a: Ints,
+    table_b: Ints,
     size_a: int,
     size_b: int,
     size: int,
-    joined: Integers,
-    best: Integers,
+    joined: Ints,
+    best: Ints,
 ) -> None:
     """new[k, m] and its minimiser from row-major tables size_a x size and size_b x size, both over c's values."""
     for k in range(size_a):
@@ -49,13 +49,13 @@ def join(
 class Tables:
     """The graph while it changes: one table a pair, rows by the lower class."""
 
-    sizes: Integers
-    unary: list[Integers]
-    tables: dict[tuple[int, int], Integers]
+    sizes: Ints
+    unary: list[Ints]
+    tables: dict[tuple[int, int], Ints]
     neighbours: list[set[int]]
     steps: list[Elimination] = field(default_factory=list)
 
-    def rows_of(self, row: int, column: int) -> Integers:
+    def rows_of(self, row: int, column: int) -> Ints:
         """The table between two classes, flat, with ``row``'s values as rows."""
         if row < column:
             return self.tables[row, column]
@@ -99,7 +99,7 @@ class Tables:
         return not grows and size_a * size_b * size <= LARGEST_STEP
 
 
-def add(first: Integers, second: Integers) -> Integers:
+def add(first: Ints, second: Ints) -> Ints:
     """Sums that stay NEVER where either is."""
     return np.where((first >= NEVER) | (second >= NEVER), NEVER, first + second)
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Ints
 from solver.selection.kernel import FLAGS, INT, INTS, NOTHING, kernel
 from solver.selection.presolve.classes import Classes, offsets
-from solver.selection.problem import Integers, SelectionProblem
+from solver.selection.problem import SelectionProblem
 from solver.selection.reduced import MEMORY, Memory
 
 PATIENCE = 80
@@ -26,9 +27,7 @@ LARGEST_WORK = 2_000_000_000
 
 
 @kernel(NOTHING(INTS, INTS, INTS, INTS, INTS))
-def add_usages(
-    option_segment: Integers, option_value: Integers, usages: Integers, seg_start: Integers, seg_usage: Integers
-) -> None:
+def add_usages(option_segment: Ints, option_value: Ints, usages: Ints, seg_start: Ints, seg_usage: Ints) -> None:
     """Add each option's usage to its segment's table (segment -1: none; value -1: dead)."""
     for j in range(usages.size):
         s = option_segment[j]
@@ -37,9 +36,7 @@ def add_usages(
 
 
 @kernel(NOTHING(INTS, INTS, INTS, MEMORY, INTS, INTS))
-def row_extremes(
-    event_start: Integers, event_segment: Integers, start: Integers, memory: Memory, least: Integers, most: Integers
-) -> None:
+def row_extremes(event_start: Ints, event_segment: Ints, start: Ints, memory: Memory, least: Ints, most: Ints) -> None:
     """Per row, the sums over classes of the least and the largest usage; event_segment < 0 means -1 - segment ends."""
     now = np.zeros(start[-1], np.int64)
     low = np.zeros(start.size, np.int64)
@@ -65,7 +62,7 @@ def row_extremes(
 
 
 @kernel(INT(MEMORY, INT, INT, INTS, INTS))
-def shift_class(memory: Memory, s: int, sign: int, start: Integers, difference: Integers) -> int:
+def shift_class(memory: Memory, s: int, sign: int, start: Ints, difference: Ints) -> int:
     """Add a segment's usage, with this sign, to its class's entries; their new maximum."""
     c = memory.seg_class[s]
     largest = np.int64(-(2**62))
@@ -77,11 +74,11 @@ def shift_class(memory: Memory, s: int, sign: int, start: Integers, difference: 
 
 @kernel(NOTHING(INTS, INTS, INTS, MEMORY, INTS, FLAGS, INT, INT))
 def drop_implied(
-    event_start: Integers,
-    event_segment: Integers,
-    start: Integers,
+    event_start: Ints,
+    event_segment: Ints,
+    start: Ints,
     memory: Memory,
-    order: Integers,
+    order: Ints,
     kept: NDArray[np.bool_],
     patience: int,
     largest_work: int,
@@ -135,7 +132,7 @@ def drop_implied(
                 difference[start[c] : start[c + 1]] = 0
 
 
-def node_memory(problem: SelectionProblem) -> tuple[Memory, Integers, Integers]:
+def node_memory(problem: SelectionProblem) -> tuple[Memory, Ints, Ints]:
     """The problem's usage as segments of nodes over all rows, and when each row begins and ends."""
     first, usages = problem.option_start[:-1], problem.usages
     if problem.capacity is None or usages.size == 0:
@@ -170,7 +167,7 @@ def class_memory(memory: Memory, classes: Classes) -> Memory:
     return normalised(_regrouped(memory, owner, value, everything, classes.sizes))
 
 
-def binding_rows(memory: Memory, sizes: Integers, thorough: bool = True) -> tuple[Memory, NDArray[np.bool_]]:
+def binding_rows(memory: Memory, sizes: Ints, thorough: bool = True) -> tuple[Memory, NDArray[np.bool_]]:
     """The same limits in as few rows as can be, and which rows those are; ``row_shortage`` has passed before."""
     start = offsets(sizes)
     everything = np.ones(memory.slack.size, np.bool_)
@@ -190,7 +187,7 @@ def binding_rows(memory: Memory, sizes: Integers, thorough: bool = True) -> tupl
     return normalised(fewer), kept
 
 
-def row_shortage(memory: Memory, sizes: Integers) -> tuple[int, int] | None:
+def row_shortage(memory: Memory, sizes: Ints) -> tuple[int, int] | None:
     """The row that overflows most even at the least usage of every class, and by how much; None where all fit."""
     if memory.slack.size == 0:
         return None
@@ -201,7 +198,7 @@ def row_shortage(memory: Memory, sizes: Integers) -> tuple[int, int] | None:
     return (worst, missing) if missing > 0 else None
 
 
-def _peaks(live_from: Integers, live_until: Integers) -> tuple[Integers, Integers]:
+def _peaks(live_from: Ints, live_until: Ints) -> tuple[Ints, Ints]:
     """Where each row begins and ends: from a last beginning until the first end after it."""
     moments = np.concatenate([live_until, live_from])
     is_begin = np.repeat([False, True], live_from.size)
@@ -211,7 +208,7 @@ def _peaks(live_from: Integers, live_until: Integers) -> tuple[Integers, Integer
     return moments[turn], moments[turn + 1]
 
 
-def _regrouped(memory: Memory, owner: Integers, value: Integers, kept: NDArray[np.bool_], sizes: Integers) -> Memory:
+def _regrouped(memory: Memory, owner: Ints, value: Ints, kept: NDArray[np.bool_], sizes: Ints) -> Memory:
     """Segments of new owners over the kept rows; ``value`` maps each entry of ``seg_usage`` (-1: dead)."""
     position = offsets(kept.astype(np.int64))
     low, high = position[memory.seg_lo], position[memory.seg_hi]
@@ -262,7 +259,7 @@ def normalised(memory: Memory) -> Memory:
     )
 
 
-def _events(memory: Memory) -> tuple[Integers, Integers]:
+def _events(memory: Memory) -> tuple[Ints, Ints]:
     """``event_start`` int64[R + 2] and the segments that begin (s) or end (-1 - s) at each row."""
     num_rows, segments = memory.slack.size, np.arange(memory.seg_class.size, dtype=np.int64)
     rows = np.concatenate([memory.seg_lo, memory.seg_hi])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Ints
 from solver.selection.presolve.classes import (
     KEPT,
     NEVER,
@@ -21,7 +22,7 @@ from solver.selection.presolve.classes import (
     unite,
 )
 from solver.selection.presolve.narrowing import narrow
-from solver.selection.problem import FORBIDDEN, Integers, InvalidSelection, SelectionProblem
+from solver.selection.problem import FORBIDDEN, InvalidSelection, SelectionProblem
 
 LARGEST_SUM = 2.0**59
 
@@ -88,7 +89,7 @@ def one_pass(classes: Classes, never: int) -> PassResult:
     return PassResult(_renumber(classes, never, unary, alive, kinds, roots, up), changed=True)
 
 
-def _narrow(classes: Classes, start: Integers, edge_start: Integers, alive: NDArray[np.bool_], never: int) -> None:
+def _narrow(classes: Classes, start: Ints, edge_start: Ints, alive: NDArray[np.bool_], never: int) -> None:
     if classes.sizes.size and not np.logical_or.reduceat(alive, start[:-1]).all():
         empty = int(np.flatnonzero(~np.logical_or.reduceat(alive, start[:-1]))[0])
         raise Contradiction(_members(classes, [empty]))
@@ -115,11 +116,11 @@ def _parallel(classes: Classes) -> bool:
 def _renumber(
     classes: Classes,
     never: int,
-    unary: Integers,
+    unary: Ints,
     alive: NDArray[np.bool_],
-    kinds: Integers,
-    roots: Integers,
-    up: Integers,
+    kinds: Ints,
+    roots: Ints,
+    up: Ints,
 ) -> Classes:
     """The tables over the joined classes and the live values."""
     start, edge_start = classes.start, classes.edge_start
@@ -155,10 +156,10 @@ def _join_edges(
     classes: Classes,
     never: int,
     chosen: NDArray[np.bool_],
-    new_class: Integers,
-    new_value: Integers,
-    sizes: Integers,
-) -> tuple[Integers, Integers, Integers]:
+    new_class: Ints,
+    new_value: Ints,
+    sizes: Ints,
+) -> tuple[Ints, Ints, Ints]:
     """Ends and tables of the chosen edges between the new classes, parallel ones added up."""
     ends = np.stack([new_class[classes.edge_a], new_class[classes.edge_b]])
     keys = ends.min(axis=0) * sizes.size + ends.max(axis=0)
@@ -198,7 +199,7 @@ def _refuse_large_sums(problem: SelectionProblem) -> None:
         )
 
 
-def _ramp(counts: Integers) -> Integers:
+def _ramp(counts: Ints) -> Ints:
     """0 .. counts[0] - 1, 0 .. counts[1] - 1, .."""
     total = int(counts.sum())
     return np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Ints
 from solver.selection.kernel import FLAG, FLAGS, INT, INTS, kernel
-from solver.selection.problem import Integers
 
 LOST_A, LOST_B, EMPTY = 1, 2, 4
 
 
 @kernel(FLAG(INTS, INT, INT, INT))
-def forbids(table: Integers, first: int, last: int, never: int) -> bool:
+def forbids(table: Ints, first: int, last: int, never: int) -> bool:
     """Whether any entry between first and last is forbidden."""
     for cell in range(first, last):  # noqa: SIM110  # compiled: no generators
         if table[cell] >= never:
@@ -26,7 +26,7 @@ def forbids(table: Integers, first: int, last: int, never: int) -> bool:
 
 @kernel(INT(INTS, INT, INT, INT, INT, INT, INT, FLAGS, FLAGS))
 def revise(
-    table: Integers,
+    table: Ints,
     cells: int,
     first_a: int,
     size_a: int,
@@ -63,13 +63,13 @@ def revise(
 
 @kernel(INT(INTS, INTS, INTS, INTS, INTS, INTS, INTS, INT, FLAGS))
 def narrow(
-    start: Integers,
-    edge_a: Integers,
-    edge_b: Integers,
-    edge_start: Integers,
-    adj_start: Integers,
-    adj_edge: Integers,
-    table: Integers,
+    start: Ints,
+    edge_a: Ints,
+    edge_b: Ints,
+    edge_start: Ints,
+    adj_start: Ints,
+    adj_edge: Ints,
+    table: Ints,
     never: int,
     alive: NDArray[np.bool_],
 ) -> int:

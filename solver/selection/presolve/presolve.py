@@ -16,13 +16,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Ints
 from solver.selection.answer import BindingWindow
 from solver.selection.presolve.classes import NEVER, Classes, adjacency, offsets
 from solver.selection.presolve.dominated import drop_dominated, drop_overflowing
 from solver.selection.presolve.eliminate import eliminate_small_degrees
 from solver.selection.presolve.memory_rows import binding_rows, class_memory, node_memory, row_shortage
 from solver.selection.presolve.merge import merged_classes, shrink_classes
-from solver.selection.problem import Integers, SelectionProblem
+from solver.selection.problem import SelectionProblem
 from solver.selection.reduced import Elimination, Graph, Memory, Reduced
 
 MOST_ROUNDS = 6
@@ -46,8 +47,8 @@ class Limits:
     """Memory of the parents, and when its rows begin and end."""
 
     memory: Memory
-    begin: Integers
-    end: Integers
+    begin: Ints
+    end: Ints
 
 
 def presolve(problem: SelectionProblem, stopped: Callable[[], bool]) -> Reduced:
@@ -92,7 +93,7 @@ def _without_dominated(reduced: Reduced, stopped: Callable[[], bool]) -> Reduced
     return reduced if alive.all() or stopped() else restrict(reduced, alive)
 
 
-def restrict(reduced: Reduced, alive: NDArray[np.bool_], table: Integers | None = None) -> Reduced:
+def restrict(reduced: Reduced, alive: NDArray[np.bool_], table: Ints | None = None) -> Reduced:
     """The same without the values whose ``alive`` (bool[U]) is false, shrunk again; ``table`` may forbid further pairs.
 
     Raises Contradiction or CapacityExceeded where what is left permits nothing.
@@ -156,7 +157,7 @@ def _reduced(classes: Classes, limits: Limits, capacity: int, constant: int = 0)
     )
 
 
-def cheapest(unary: Integers, start: Integers) -> Integers:
+def cheapest(unary: Ints, start: Ints) -> Ints:
     """The first cheapest value of each class."""
     if start.size == 1:
         return np.zeros(0, np.int64)
@@ -168,7 +169,7 @@ def cheapest(unary: Integers, start: Integers) -> Integers:
     return np.asarray(candidates[first] - start[:-1])
 
 
-def _options_by_value(classes: Classes) -> tuple[Integers, Integers]:
+def _options_by_value(classes: Classes) -> tuple[Ints, Ints]:
     """Where each parent begins in the list of options ordered by class value, and that list."""
     first = offsets(classes.sizes[classes.node_class])
     counts = classes.option_counts

@@ -26,10 +26,11 @@ from planner.search.pools.step import simulated_stages
 from planner.search.pools.step_objective import StepObjective, pace_mix, pace_shares
 from planner.search.pools.sub_mesh import pool_hardware
 from profiles.catalogue import load_cluster
+from solver.arrays import Array
 from solver.check import CheckFailed
 from solver.stage_assignment.assign import assign
 from solver.stage_assignment.evaluate import assignment_value
-from solver.stage_assignment.tables import Array, AssignmentTables, StableAndLate, StageChoice
+from solver.stage_assignment.tables import AssignmentTables, StableAndLate, StageChoice
 from tests.assignment_by_milp import assign_by_milp
 
 Pins = dict[str, int | str | bool]

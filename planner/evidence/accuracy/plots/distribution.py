@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.evidence.accuracy.plots.shown import column, framed, grid, having, held_out, panel_title, panels_of
 from profiles.plots.size_labels import percent_words
 from profiles.plots.style import BLUE, GREEN, GREY, ORANGE, Drawn, panels
+from solver.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 Row = Mapping[str, Any]
 SMALLEST, LARGEST = 0.005, 2.0
 STEPS = 120

@@ -8,14 +8,12 @@ from itertools import pairwise
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.predict.schedule.action import KINDS, Action, Order
 from planner.predict.schedule.orders.kernels import Script, write_order
 from planner.predict.schedule.orders.legality import check_order_inputs
 from planner.strategy.schedules import ScheduleName
-
-IntArray = NDArray[np.int64]
+from solver.arrays import Ints
 
 CODES: dict[str, int] = {name: code for code, name in enumerate(get_args(ScheduleName))}
 KEPT = 64
@@ -26,10 +24,10 @@ KEPT = 64
 class OrderArrays:
     """An order as arrays; action ``a`` of rank r has index ``offsets[r] <= a < offsets[r+1]``; kinds: ``KINDS``."""
 
-    offsets: IntArray
-    kind: IntArray
-    chunk: IntArray
-    microbatch: IntArray
+    offsets: Ints
+    kind: Ints
+    chunk: Ints
+    microbatch: Ints
     num_chunks: int
     num_microbatches: int
 

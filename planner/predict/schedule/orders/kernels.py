@@ -10,13 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from planner.predict.schedule.action import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
+from solver.arrays import Ints
 from solver.selection.kernel import INT, INT_ROWS, INTS, NOTHING, inner, kernel, record
-
-IntArray = NDArray[np.int64]
 
 GPIPE, ONE_F_ONE_B, INTERLEAVED, ZB_H1, ZBV, DUALPIPEV, LOOPED_BFS, INTERLEAVED_ZB = range(8)
 
@@ -29,12 +25,12 @@ class Script(NamedTuple):
     so far.
     """
 
-    kind: IntArray
-    chunk: IntArray
-    microbatch: IntArray
-    state: IntArray
-    queue: IntArray
-    counts: IntArray
+    kind: Ints
+    chunk: Ints
+    microbatch: Ints
+    state: Ints
+    queue: Ints
+    counts: Ints
 
 
 SCRIPT = record(Script, INTS, INTS, INTS, INTS, INT_ROWS, INT_ROWS)
@@ -278,7 +274,7 @@ def _interleaved_zb(script: Script, rank: int, stages: int, vpp: int, microbatch
 
 @kernel(NOTHING(SCRIPT, INTS, INT, INT, INT, INT, INT))
 def write_order(  # noqa: PLR0917  (what an order depends on)
-    script: Script, offsets: IntArray, schedule: int, stages: int, vpp: int, microbatches: int, group: int
+    script: Script, offsets: Ints, schedule: int, stages: int, vpp: int, microbatches: int, group: int
 ) -> None:
     """Write all ranks of a legal schedule; ``offsets`` [p + 1]: where each rank begins."""
     for rank in range(stages):
