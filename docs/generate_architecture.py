@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 MOST_ROOMS = 14
 PACKAGES = (
     ("api", "HTTP, durable jobs, workers; no planning logic"),
+    ("meshwright", "the Python door: documents in, documents out"),
     ("planner", "meaning: models, questions, predictions, back-ends, search, plans, answers"),
     ("profiles", "facts: devices, clusters, measurements"),
     ("solver", "mathematics: arrays in, arrays out"),
@@ -41,7 +42,7 @@ def architecture_page() -> str:
         " `pyproject.toml`); this page draws what the contracts and the code say.",
         "## Packages",
         table(("package", "holds"), [(f"`{name}/`", holds) for name, holds in PACKAGES]),
-        "`api` imports `planner`; `planner` imports `profiles` and `solver`, which do not know each other. The pages in"
+        "`api` and `meshwright` import `planner`; `planner` imports `profiles` and `solver`, which do not know each other. The pages in"
         " `web/` know the OpenAPI document of `api` and nothing else.",
         "## Rooms of `planner/`",
         f"An arrow is an import. Arrows that follow from others are left out ({len(arrows)} pairs of rooms import, all"

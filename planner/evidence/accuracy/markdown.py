@@ -39,8 +39,8 @@ TAG = re.compile(r"<(?=[a-zA-Z/!?])")
 UNFITTED = "**Nothing was fitted on these rows.**"
 FITTED = (
     "**Constants of the cost model were chosen with {fitted:,} of these rows**"
-    " ([the list](../../planner/evidence/accuracy/rows_used_for_fitting.txt)); all figures are of the {judged:,} others,
-    except" " in [fitted on, judged on](#fitted-on-judged-on)."
+    " ([the list](../../planner/evidence/accuracy/rows_used_for_fitting.txt)); all figures are of the {judged:,}"
+    " others, except in [fitted on, judged on](#fitted-on-judged-on)."
 )
 
 
