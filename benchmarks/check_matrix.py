@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import get_args
 
 from planner.backends.checking.emitted import read_folder
-from planner.backends.emission.emission import BackEndName
 from planner.backends.emission.write import write_emission
 from planner.backends.folders.emit import emit_plan
 from planner.backends.folders.report import Checker
@@ -38,7 +37,7 @@ USUAL_CLUSTER = ("dgx-h100", 32)
 MODELS = ("llama-3.1-8b", "qwen3-8b", "mixtral-8x7b")
 
 
-def plans(backend: BackEndName, count: int) -> list[Plan]:
+def plans(backend: str, count: int) -> list[Plan]:
     """Feasible plans of the back-end, a few of each model that it knows."""
     cluster, devices = CLUSTERS.get(backend, USUAL_CLUSTER)
     found: list[Plan] = []
@@ -53,7 +52,7 @@ def plans(backend: BackEndName, count: int) -> list[Plan]:
     return found
 
 
-def cell(backend: BackEndName, launcher: LauncherName, wanted: list[Plan], checker: Checker, scratch: Path) -> str:
+def cell(backend: str, launcher: LauncherName, wanted: list[Plan], checker: Checker, scratch: Path) -> str:
     """What happened to the plans of one back-end under one launcher."""
     accepted = 0
     asked: Counter[str] = Counter()

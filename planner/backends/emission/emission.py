@@ -9,8 +9,6 @@ from planner.backends.launch import LauncherName
 from planner.backends.launch.settings import LaunchSettings
 from planner.plan.plan import Plan
 
-BackEndName = str
-"""A name of the registry (``planner.backends.registry``)."""
 PLAN_JSON = "plan.json"
 PLAN_MARKDOWN = "PLAN.md"
 
@@ -59,7 +57,8 @@ class Emission:
     ``files``: relative path -> text; reading them gives ``(plan.strategy, plan.stages)`` back.
     """
 
-    backend: BackEndName
+    backend: str
+    """A name of the registry."""
     plan: Plan
     written: BackEndFiles
     """What the back-end itself wrote, without the launcher's files and ours."""
