@@ -50,9 +50,7 @@ Ints = NDArray[np.int64]
 FIRST_BATCH = 200_000
 NEXT_BATCH = 16_000_000
 """Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
-FIRST_LAYOUTS = 48
-MANY_LAYOUTS = 500
-MOST_LAYOUTS = 8_000
+FIRST_LAYOUTS, MANY_LAYOUTS, MOST_LAYOUTS = 48, 500, 8_000
 """Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent; where one
 is known already, a search begins with many."""
 MANY_CORES = 2_000
