@@ -30,8 +30,8 @@ class ChildRun:
 def run_meshwright(words: Sequence[str], database: Path, *, together: bool = False) -> ChildRun:
     """Start the command, wait for its end, read what the kernel counted for it and its children.
 
-    ``together``: where several of its processes live at a time, the peak memory is that of all of them, sampled, if that
-    is more than the peak of the largest one.
+    ``together``: where several of its processes live at a time, the peak memory is that of all of them, sampled, if
+    that is more than the peak of the largest one.
     """
     environment = {
         **os.environ,

@@ -1,7 +1,7 @@
 """How long from process start to a stored, proved plan?  A fresh process and a fresh database every time.
 
-On two cores: the command searches parts of a question in child processes (docs/decisions/0041).  CPU time and memory are
-those of all its processes together.
+On two cores: the command searches parts of a question in child processes (docs/decisions/0041).  CPU time and memory
+are those of all its processes together.
 """
 
 from __future__ import annotations
