@@ -42,6 +42,7 @@ def machine_line(facts: dict[str, Any]) -> str:
     """The machine in one line."""
     load = facts["load"][0]
     return (
-        f"{facts['processor']}, core {facts['core_used']} of {facts['cores']}, load {load:.1f},"
+        f"{facts['processor']}, core {facts['core_used']} of {facts['cores']}"
+        f" (cold plans: {facts['cores_of_cold_plans']} cores), load {load:.1f},"
         f" Python {facts['python']}, NumPy {facts['numpy']}, {facts['meshwright']}"
     )

@@ -22,9 +22,10 @@ def search_progress(*, quiet: bool) -> Iterator[Callable[[SearchProgress], None]
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console_for(sys.stderr), transient=True) as live:
+    # Refreshed by the search and not by a thread: a process with threads searches alone (``planner.search.beside``).
+    with Progress(*columns, console=console_for(sys.stderr), transient=True, auto_refresh=False) as live:
         task = live.add_task("searching")
-        yield lambda state: live.update(task, description=describe(state))
+        yield lambda state: live.update(task, description=describe(state), refresh=True)
 
 
 @contextmanager

@@ -37,18 +37,20 @@ class Beside(Generic[Answer]):
 
     def _start(self) -> None:
         read, write = os.pipe()
+        # Ctrl-C goes to both; the child never hears of it, and the parent ends it.
+        heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._child = os.fork()
+            if self._child == 0:
+                _tell(self._part, write)
         except OSError:
             # No room for another process.
             os.close(read)
-            os.close(write)
-            return
-        if self._child == 0:
-            os.close(read)
-            _tell(self._part, write)
+        else:
+            self._told = os.fdopen(read, "rb")
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
         os.close(write)
-        self._told = os.fdopen(read, "rb")
 
     @cached_property
     def answer(self) -> Answer:
@@ -74,8 +76,6 @@ class Beside(Generic[Answer]):
 def _tell(part: Callable[[], object], write: int) -> NoReturn:
     """Work the part out and write its answer; an error is left to the parent, which meets it again."""
     try:
-        # Ctrl-C goes to both; the parent ends this process.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         with os.fdopen(write, "wb") as answer:
             answer.write(pickle.dumps(part()))
         os._exit(0)

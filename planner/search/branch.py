@@ -47,11 +47,11 @@ from solver.arrays import Array, Ints
 FIRST_BATCH = 200_000
 NEXT_BATCH = 16_000_000
 """Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
-FIRST_LAYOUTS = 48
-MANY_LAYOUTS = 500
-MOST_LAYOUTS = 8_000
-"""Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent; where
-another back-end gave one, a search begins with many."""
+FIRST_LAYOUTS, MANY_LAYOUTS, MOST_LAYOUTS = 48, 500, 8_000
+"""Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent; where one
+is known already, a search begins with many."""
+MANY_CORES = 2_000
+"""From so many cores on a search looks ahead before it looks at anything else."""
 
 
 class Search:
@@ -142,7 +142,9 @@ class Search:
 
         False when out of time.
         """
-        self._ahead, bounds = wave.cores, self._kept(wave.cores.rows, wave.cores.bounds)
+        self._ahead, bounds = wave.cores, wave.cores.bounds
+        if self.plain is not None:
+            bounds = np.where(self.plain.keeps(wave.cores.rows), bounds, np.inf)
         order = np.argsort(bounds, kind="stable")
         order = order[: int(np.isfinite(bounds).sum())]
         running, written = np.cumsum(counts[order]), np.zeros(len(bounds), dtype=np.bool_)
@@ -186,11 +188,10 @@ class Search:
             return Postponed(layouts, key, np.zeros(0), cores.table)
         shared, worth_s = layouts_by_setup(self.costs, layouts, (cores.table, key)), self.wanted_s(cutoff_s)
         at, bounds = np.flatnonzero(shared.loose_s < worth_s), np.full(len(layouts), np.inf)
+        # Where it is known how fast a plan can be, memory is asked of the shardings: few of them are that fast.
         if np.isfinite(worth_s):
-            # Memory is asked of the shardings: few of them are that fast.
             bounds[at] = shared.loose_s[at]
-            return Postponed(layouts, key, bounds, cores.table)
-        for here, reliefs in self._parts(layouts.take(at), at):
+        for here, reliefs in self._parts(layouts.take(at), at) if np.isinf(worth_s) else ():
             bounds[here] = layout_bounds_s(shared.bound_terms(here), cores.table.layers, reliefs, self.limits, worth_s)
         return Postponed(layouts, key, bounds, cores.table)
 
@@ -200,9 +201,11 @@ class Search:
         order, written = np.argsort(bounds, kind="stable"), np.zeros(len(bounds), dtype=np.bool_)
         start, size = 0, FIRST_LAYOUTS if np.isinf(self._cutoff(cutoff_s)) else MOST_LAYOUTS
         while start < len(order):
-            # Where another back-end is faster so far, its plan cuts this search as well as a look ahead would.
-            if self._ahead is not None and self.fastest_s <= self.incumbent.step_time_s:
-                self._look_ahead(self._ahead, cutoff_s)
+            # A small space may be over after its first layouts.  Where another back-end is faster so far, its plan cuts
+            # this search as well as a look ahead would.
+            ahead = self._ahead if start or (self._ahead and len(self._ahead.rows) > MANY_CORES) else None
+            if ahead is not None and self.fastest_s <= self.incumbent.step_time_s:
+                self._look_ahead(ahead, cutoff_s)
             picked = order[start : start + size]
             picked = picked[bounds[picked] < self._cutoff(cutoff_s)]
             if len(picked) == 0:
@@ -275,7 +278,8 @@ class Search:
                 return False
             left[place] = False
             row, cost = leaves.leaf(int(leaves.order[place]))
-            if self._refused(row):
+            if self._cannot_run(row):
+                self.result.pruned[Pruned.BACKEND_RULES] += 1
                 if self.early_rules.learn(self._strategy(row, 0)):
                     rest, left = self._not_refused(leaves, dealt), left[dealt.seen]
                     dealt.forget_unseen()
@@ -307,22 +311,12 @@ class Search:
         parts = [(at, reliefs)] if self.plain is None else self.plain.parts(rows, at, reliefs)
         return [(here, codes) for here, codes in parts if len(here) and codes]
 
-    def _kept(self, rows: StrategyRows, bounds: Array) -> Array:
-        """Bounds of some rows; infinity outside of the part of the space that is searched."""
-        return bounds if self.plain is None else np.where(self.plain.keeps(rows), bounds, np.inf)
-
     def _may_be_uneven(self, context: RowContext) -> bool:
         return not self.rules.even and (self.plain is None or self.plain.may_be_uneven(context.row))
 
     def _not_examined(self, bounds: Array, rest_s: float = np.inf) -> None:
         """What is left when time runs out bounds the whole space from below; ``rest_s``: the bound of later waves."""
         self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=rest_s)))
-
-    def _refused(self, row: StrategyRows) -> bool:
-        """Whether the back-end cannot run a strategy, whatever its split; counted if so."""
-        refused = self._cannot_run(row)
-        self.result.pruned[Pruned.BACKEND_RULES] += refused
-        return refused
 
     def _cannot_run(self, rows: StrategyRows, at: int = 0) -> bool:
         return self.backend_rules.refuses(self._strategy(rows, at))

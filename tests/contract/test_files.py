@@ -21,7 +21,7 @@ LARGE_FILES: dict[str, str] = {}
 FORBIDDEN_STEMS = {"utils", "util", "helpers", "helper", "common", "core", "misc", "manager", "handler", "handlers"}
 
 TOP_LEVEL = {
-    *("planner", "profiles", "solver", "api", "web", "tests", "docs", "examples", "benchmarks"),
+    *("planner", "profiles", "solver", "api", "meshwright", "web", "tests", "docs", "examples", "benchmarks"),
     *("README.md", "Makefile", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "pyproject.toml", "constraints.txt"),
 }
 """What may stand at the top beside dot-files; what is ignored by Git (out/, build/, dist/) is not looked at."""

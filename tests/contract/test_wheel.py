@@ -38,12 +38,19 @@ def names(wheel: Path) -> set[str]:
 
 
 def test_top_level_names(wheel: Path) -> None:
-    assert {name.split("/")[0] for name in names(wheel)} == {"api", "planner", "profiles", "solver", DIST_INFO}
+    assert {name.split("/")[0] for name in names(wheel)} == {
+        "api",
+        "meshwright",
+        "planner",
+        "profiles",
+        "solver",
+        DIST_INFO,
+    }
 
 
 def test_every_source_and_data_file_ships(wheel: Path) -> None:
     tracked = subprocess.run(
-        ["git", "ls-files", "api", "planner", "profiles", "solver"],
+        ["git", "ls-files", "api", "meshwright", "planner", "profiles", "solver"],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
