@@ -42,8 +42,8 @@ def architecture_page() -> str:
         " `pyproject.toml`); this page draws what the contracts and the code say.",
         "## Packages",
         table(("package", "holds"), [(f"`{name}/`", holds) for name, holds in PACKAGES]),
-        "`api` and `meshwright` import `planner`; `planner` imports `profiles` and `solver`, which do not know each other."
-        " The pages in `web/` know the OpenAPI document of `api` and nothing else.",
+        "`api` and `meshwright` import `planner`; `planner` imports `profiles` and `solver`, which do not know each"
+        " other. The pages in `web/` know the OpenAPI document of `api` and nothing else.",
         "## Rooms of `planner/`",
         f"An arrow is an import. Arrows that follow from others are left out ({len(arrows)} pairs of rooms import, all"
         " of them downwards).",

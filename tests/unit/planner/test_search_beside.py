@@ -16,7 +16,7 @@ from planner.search.beside import Beside, can_fork
 PLANS = """
 import resource
 from planner.model.load import load_model
-from planner.problem import Constraints, Objective, Problem, Workload
+from planner.question.problem import Constraints, Objective, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from profiles.catalogue import load_cluster
@@ -39,7 +39,7 @@ assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > 0.0, "nothing was
 CANCELLED = """
 import os
 from planner.model.load import load_model
-from planner.problem import Constraints, Objective, Problem, Workload
+from planner.question.problem import Constraints, Objective, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from profiles.catalogue import load_cluster
