@@ -1,4 +1,4 @@
-"""How are two independent parts of one question worked out at a time?  One of them in a forked child process.
+"""Two independent parts of one question at a time: one of them in a forked child process.
 
 A part is a function of what is known when it starts, and gives the same answer wherever it runs.  A child that dies
 leaves its part to the parent.  Only a process without threads is forked: a lock that another thread holds would stay

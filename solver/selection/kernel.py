@@ -1,4 +1,4 @@
-"""How are the inner loops compiled?  Once, by Numba, into files that are loaded without it.
+"""The inner loops, compiled once by Numba into files that are loaded without it.
 
 Each kernel is compiled for the one signature that is written beside it, when it is first called and no file holds its
 machine code (``kernel_store``).  Loading a file takes a millisecond and imports neither Numba nor the compiler of LLVM;

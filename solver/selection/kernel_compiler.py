@@ -1,4 +1,4 @@
-"""How does a kernel become machine code that runs without Numba?  As one object file with one function for Python.
+"""A kernel as machine code that runs without Numba: one object file with one function for Python.
 
 Numba compiles the kernel.  Around it stands a function that Python can call (``METH_FASTCALL``) ::
 

@@ -1,4 +1,4 @@
-"""Where is a kernel's machine code kept, and how is it loaded?  In small files, by LLVM's linker alone.
+"""A kernel's machine code: kept in small files, loaded by LLVM's linker alone.
 
 A file is named after the kernel and what its code depends on besides the source: Python, NumPy, Numba, LLVM and the
 processor.  It holds a SHA-256 of the source's digest and the object file, then the object file, so that a file whose

@@ -1,4 +1,4 @@
-"""Of what types are a kernel's arguments and result?  Written beside each kernel, without importing the compiler."""
+"""The types of a kernel's arguments and result, written beside each kernel without importing the compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a kernel's kept machine code give the same bits as Numba's own call?
+"""A kernel's kept machine code gives the same bits as Numba's own call.
 
 Orders, pipelines and selection problems of random sizes are worked out, and every call that reaches a kernel is made a
 second time through Numba, on copies of the same arguments.

@@ -1,4 +1,4 @@
-"""What does only the user know about where a job runs?  Hosts and their order, switches, image, namespace."""
+"""What only the user knows of the place where a job runs: hosts and their order, switches, image, namespace."""
 
 from __future__ import annotations
 

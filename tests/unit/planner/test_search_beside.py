@@ -1,4 +1,4 @@
-"""Are parts of one question worked out beside each other with the same answer, and is no child left?"""
+"""Parts of one question worked out beside each other give the same answer and leave no child."""
 
 from __future__ import annotations
 
