@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
-SAMPLED_EVERY_S = 0.05
+SAMPLED_EVERY_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,10 +101,17 @@ def _row(each: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _machine(facts: dict[str, Any]) -> str:
+    """Which cores of what: an older run had one for everything."""
+    plans = facts.get("cores_of_cold_plans", 1)
+    beside = ", cold plans two" if plans == 2 else ""
+    return f"one core of {facts['cores']}{beside} ({facts['processor']})"
+
+
 def _place(runs: list[dict[str, Any]]) -> str:
     """When and on what: all machines, all days, the range of loads."""
     days = sorted({run["measured_at"][:10] for run in runs})
-    machines = sorted({f"one core of {run['machine']['cores']} ({run['machine']['processor']})" for run in runs})
+    machines = sorted({_machine(run["machine"]) for run in runs})
     loads = sorted(run["machine"]["load"][0] for run in runs)
     return (
         f"Medians of {' and '.join(days)} on {' and '.join(machines)}, load {loads[0]:.1f} to {loads[-1]:.1f}. Where"
