@@ -30,6 +30,16 @@ def slow_request(batch: int = 2048, num_devices: int = 2048) -> PlanRequest:
     return PlanRequest(problem=problem)
 
 
+def long_request() -> PlanRequest:
+    """A first plan within a second, and a proof that takes many: a hundred thousand devices have many degrees."""
+    problem = Problem(
+        model=builtin_model("llama-3.1-405b"),
+        cluster=make_cluster(100_000),
+        workload=Workload(global_batch_size=10_000, sequence_length=4096),
+    )
+    return PlanRequest(problem=problem)
+
+
 def infeasible_request() -> PlanRequest:
     """A model that no plan fits on one device."""
     problem = Problem(

@@ -24,7 +24,7 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,12 +82,17 @@ class Failure:
         return json.dumps({"error": {**head, "exit_code": self.exit_code, **self.extra}}, indent=2)
 
 
-def failure_of(error: BaseException, argv: Sequence[str] = ()) -> Failure:
-    """Which failure does this exception stand for?  Anything unknown is our bug (and leaves a report file)."""
+def failure_of(
+    error: BaseException, argv: Sequence[str] = (), whole_tree: Callable[[], typer.Typer] | None = None
+) -> Failure:
+    """The failure that an exception stands for; anything unknown is our bug (and leaves a report file).
+
+    ``whole_tree`` builds every command, where the one that failed was built alone.
+    """
     if isinstance(error, MeshwrightError):
         return _of_known_error(error)
     if isinstance(error, TyperException):
-        return _of_usage_error(error)
+        return _of_usage_error(error, whole_tree)
     if isinstance(error, Interrupted):
         return Failure("interrupted", str(error), None, error.hint, 130)
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
@@ -123,7 +128,7 @@ def _of_known_error(error: MeshwrightError) -> Failure:
     return Failure(error.slug, error.what, error.where, error.hint, error.exit_code, extra)
 
 
-def _of_usage_error(error: TyperException) -> Failure:
+def _of_usage_error(error: TyperException, whole_tree: Callable[[], typer.Typer] | None) -> Failure:
     """A command line that Typer could not parse, with the nearest right spelling."""
     from planner.strategy.spelling import did_you_mean
 
@@ -138,7 +143,7 @@ def _of_usage_error(error: TyperException) -> Failure:
         where = f"{command} {option}"
         what = what.split(" (Possible options")[0]
         if option == SERVER_FLAG:
-            return Failure("usage", f"{command} runs on this machine only", where, _served_hint(context), 2)
+            return Failure("usage", f"{command} runs on this machine only", where, _served_hint(context, whole_tree), 2)
         known = [name for each in context.command.params for name in each.opts] if context is not None else []
         if option in RENAMED and RENAMED[option] in known:
             now = RENAMED[option]
@@ -159,10 +164,11 @@ def _of_usage_error(error: TyperException) -> Failure:
     return Failure("usage", what, where, hint, 2)
 
 
-def _served_hint(context: Any) -> str:
+def _served_hint(context: Any, whole_tree: Callable[[], typer.Typer] | None) -> str:
     """The commands that a service answers: those that know the flag."""
     served: list[str] = []
-    waiting = [("", context.find_root().command)]
+    root = context.find_root().command if whole_tree is None else typer.main.get_command(whole_tree())
+    waiting: list[tuple[str, Any]] = [("", root)]
     while waiting:
         path, command = waiting.pop(0)
         waiting[:0] = [(f"{path} {name}".strip(), each) for name, each in getattr(command, "commands", {}).items()]

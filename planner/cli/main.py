@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             import traceback
 
             traceback.print_exc()
-        failure = failure_of(error, arguments)
+        failure = failure_of(error, arguments, build_app)
         report(failure, as_json=wants_json(arguments))
         return failure.exit_code
 

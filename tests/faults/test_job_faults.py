@@ -17,7 +17,7 @@ from planner.store import open_store
 from planner.store.errors import StoreUnavailable
 from planner.store.repository import Store
 from tests import faulty_solver
-from tests.job_requests import faulty_request, slow_request, small_request
+from tests.job_requests import faulty_request, long_request, small_request
 from tests.job_workers import WorkerProcess, ended, quick_settings, wait_for
 from tests.postgres_server import PostgresServer, server_programs
 
@@ -159,7 +159,7 @@ def test_a_solver_that_crashes_once_is_tried_again(shared_worker: DbosBoard) -> 
 
 
 def test_cancelling_keeps_the_best_plan_and_ends_within_seconds(shared_worker: DbosBoard) -> None:
-    job = shared_worker.submit(slow_request(), key=None, owner="o").id
+    job = shared_worker.submit(long_request(), key=None, owner="o").id
     wait_for(lambda: shared_worker.get(job).progress.incumbent_s is not None, 60, "it has found a first plan")
     assert shared_worker.cancel(job).cancel_requested
     (record,) = ended(shared_worker, [job], 15)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -72,12 +74,16 @@ else:
 """
 
 
-def _no_child_is_left() -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return True
-    return False
+def _children() -> set[str]:
+    return {child for each in Path("/proc/self/task").glob("*/children") for child in each.read_text().split()}
+
+
+@pytest.fixture(autouse=True)
+def no_child_is_left() -> Iterator[None]:
+    """Other tests of this process may have children of their own."""
+    before = _children()
+    yield
+    assert _children() <= before
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
@@ -92,7 +98,6 @@ def test_a_child_gives_the_answer() -> None:
     beside = Beside(os.getpid, forks=True)
     assert beside.answer not in (os.getpid(), 0)
     assert beside.answer == beside.answer
-    assert _no_child_is_left()
 
 
 def test_without_a_child_the_answer_is_there_at_once() -> None:
@@ -108,7 +113,6 @@ def test_the_parent_does_what_a_dead_child_left() -> None:
         return 7
 
     assert Beside(part, forks=True).answer == 7
-    assert _no_child_is_left()
 
 
 def test_an_error_of_the_part_is_met_by_the_parent() -> None:
@@ -118,7 +122,6 @@ def test_an_error_of_the_part_is_met_by_the_parent() -> None:
     beside = Beside(part, forks=True)
     with pytest.raises(ValueError, match="of the part"):
         _ = beside.answer
-    assert _no_child_is_left()
 
 
 def test_a_child_that_nobody_waits_for_is_ended() -> None:
@@ -127,7 +130,6 @@ def test_a_child_that_nobody_waits_for_is_ended() -> None:
     beside.stop()
     beside.stop()
     assert time.monotonic() - start_s < 30
-    assert _no_child_is_left()
 
 
 def test_one_process_and_threads_do_not_fork() -> None:
