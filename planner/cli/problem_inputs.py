@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from planner.cli.backend_names import ANY
 from planner.cli.options import ObjectiveChoice, PrecisionName, PreferChoice
 from planner.errors import DocumentInvalid
-from planner.strategy.fields import FORBIDDABLE, PINNABLE, Value, full_name
-from planner.strategy.spelling import did_you_mean
+from planner.strategy.fields import Value
 
 if TYPE_CHECKING:
     from planner.question.problem import Constraints, Objective, Problem, Workload
@@ -161,22 +160,6 @@ def read_objective(space: SpaceFlags) -> Objective:
             "a price matters only to the cost objective", where="--price", hint="add --objective cost, or drop --price"
         )
     return Objective(minimize=space.objective.value, price_per_device_hour=space.price, prefer=space.prefer.value)
-
-
-def parse_forbids(texts: list[str] | None) -> tuple[str, ...]:
-    """``["cp", "vpp,ep"]`` as field names.  Raises DocumentInvalid for a name that cannot be forbidden."""
-    words = [part.strip() for text in texts or [] for part in text.split(",")]
-    names = [full_name(word) for word in words]
-    for word, name in zip(words, names, strict=True):
-        if name in PINNABLE and name not in FORBIDDABLE:
-            raise DocumentInvalid(
-                f"{word} cannot be forbidden: it is neither an axis nor a switch",
-                where="--forbid",
-                hint=f"hold it at a value instead: --pin {word}=N",
-            )
-        if name not in FORBIDDABLE:
-            raise DocumentInvalid(f"cannot forbid {word!r}", where="--forbid", hint=did_you_mean(word, FORBIDDABLE))
-    return tuple(sorted(set(names)))
 
 
 def whole_number(value: int | None, where: str) -> None:

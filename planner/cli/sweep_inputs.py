@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.backend_names import parse_backends
 from planner.cli.options import PrecisionName
-from planner.cli.problem_inputs import LARGEST_COUNT, chance, parse_forbids
+from planner.cli.problem_inputs import LARGEST_COUNT, chance
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import PINNABLE
-from planner.strategy.text import parse_assignments
+from planner.strategy.text import parse_assignments, parse_forbids
 
 if TYPE_CHECKING:
     from planner.answers.sweep.grid import Cell
@@ -108,7 +108,7 @@ def _constraints(flags: SweepFlags) -> dict[str, Any]:
     if flags.pins:
         said["pins"] = parse_assignments(flags.pins, "--pin", PINNABLE)
     if flags.forbids:
-        said["forbids"] = list(parse_forbids(flags.forbids))
+        said["forbids"] = list(parse_forbids(flags.forbids, "--forbid"))
     if flags.backend is not None:
         said["backends"] = list(parse_backends(flags.backend))
     if flags.memory_margin is not None:

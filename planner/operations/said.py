@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import DocumentInvalid
 from planner.question.problem import Constraints, Objective, Problem, Workload
-from planner.strategy.fields import FORBIDDABLE, PINNABLE, full_name
+from planner.strategy.fields import PINNABLE
 from planner.strategy.spelling import did_you_mean
-from planner.strategy.text import checked_fields, complete_strategy, parse_assignments
+from planner.strategy.text import checked_fields, complete_strategy, parse_assignments, parse_forbids
 from profiles.validation import read_document
 
 if TYPE_CHECKING:
@@ -83,11 +83,8 @@ def _constraints(said: dict[str, Any]) -> Constraints:
         pins = said["pins"]
         assigned = parse_assignments([pins], "pin", PINNABLE) if isinstance(pins, str) else pins
         said = {**said, "pins": checked_fields(assigned, "pin", PINNABLE)}
-    for word in said.get("forbids", ()):
-        if full_name(word) not in FORBIDDABLE:
-            raise DocumentInvalid(f"cannot forbid {word!r}", where="forbid", hint=did_you_mean(word, FORBIDDABLE))
     if "forbids" in said:
-        said = {**said, "forbids": tuple(sorted({full_name(word) for word in said["forbids"]}))}
+        said = {**said, "forbids": parse_forbids(said["forbids"], "forbid")}
     return read_document(Constraints, said, "constraints")
 
 

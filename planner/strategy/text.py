@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NoReturn
 
-from planner.strategy.fields import ALIASES, FIELD, KEYS, Value, full_name
+from planner.errors import DocumentInvalid
+from planner.strategy.fields import ALIASES, FIELD, FORBIDDABLE, KEYS, PINNABLE, Value, full_name
 from planner.strategy.findings import STRATEGY_FLAG, strategy_finding
 from planner.strategy.relief_layers import WHERE_NEEDED, first_layers, is_recompute_word, policies
 from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
@@ -58,6 +59,25 @@ def checked_fields(values: Mapping[str, Any], where: str, known: tuple[str, ...]
         checked[key] = read
     require(findings, where)
     return checked
+
+
+def parse_forbids(texts: Iterable[str], where: str) -> tuple[str, ...]:
+    """``["cp", "vpp,ep"]`` as field names, sorted.  Raises DocumentInvalid for a name that cannot be forbidden.
+
+    ``where``: what the caller calls a forbid, ``--forbid`` or ``forbid``.
+    """
+    words = [part.strip() for text in texts for part in text.split(",")]
+    names = [full_name(word) for word in words]
+    for word, name in zip(words, names, strict=True):
+        if name in PINNABLE and name not in FORBIDDABLE:
+            raise DocumentInvalid(
+                f"{word} cannot be forbidden: it is neither an axis nor a switch",
+                where=where,
+                hint=f"hold it at a value instead: {where.replace('forbid', 'pin')} {word}=N",
+            )
+        if name not in FORBIDDABLE:
+            raise DocumentInvalid(f"cannot forbid {word!r}", where=where, hint=did_you_mean(word, FORBIDDABLE))
+    return tuple(sorted(set(names)))
 
 
 def complete_strategy(

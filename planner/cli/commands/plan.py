@@ -14,12 +14,12 @@ from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
 from planner.cli.planning import Place, Wanted, answer, search_options
 from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_flags
-from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem, parse_forbids
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem
 from planner.cli.remote_planning import answer_remotely
 from planner.cli.remote_question import remote_question
 from planner.operations.service import asked_service, refuse
 from planner.strategy.fields import PINNABLE, Value
-from planner.strategy.text import parse_assignments
+from planner.strategy.text import parse_assignments, parse_forbids
 
 if TYPE_CHECKING:
     from profiles.cluster import Cluster
@@ -102,7 +102,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     emitted, backends = parse_emitted(emit), parse_backends(backend)
     require_files_of_best(emitted, backends)
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits, prefer)
-    space = SpaceFlags(_pins(pin), parse_forbids(forbid), backends, *limits)
+    space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, *limits)
     search = search_options(top, time_limit, seed)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)

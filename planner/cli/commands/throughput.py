@@ -10,12 +10,12 @@ import typer
 from planner.cli import options as flags
 from planner.cli.backend_names import ANY, parse_backends
 from planner.cli.output import OutputFormat, talk, write_answer
-from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem, parse_forbids, positive
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem, positive
 from planner.cli.remote_question import remote_question
 from planner.errors import DocumentInvalid
 from planner.operations.service import asked_service, refuse
 from planner.strategy.fields import PINNABLE
-from planner.strategy.text import parse_assignments
+from planner.strategy.text import parse_assignments, parse_forbids
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -74,7 +74,13 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
         raise DocumentInvalid(f"{budget} s", where="--budget", hint=f"give a number above 0, up to {LONGEST_S:g}")
     pins = parse_assignments(pin or [], "--pin", PINNABLE)
     space = SpaceFlags(
-        pins, parse_forbids(forbid), parse_backends(backend), memory_margin, max_step_time, min_tokens_per_s, fits=fits
+        pins,
+        parse_forbids(forbid or (), "--forbid"),
+        parse_backends(backend),
+        memory_margin,
+        max_step_time,
+        min_tokens_per_s,
+        fits=fits,
     )
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
     asked = ProblemFlags(model, cluster, None, work, space, profile)

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from planner.answers.views.words import digits, gib, money
-from planner.cli.problem_inputs import parse_forbids
 from planner.errors import DocumentInvalid
 from planner.predict.step_terms import term_words
 from planner.question.problem import Constraints
 from planner.search.choices import checked_pins
 from planner.strategy.fields import ALIASES, FORBIDDABLE, PINNABLE, told_fields
+from planner.strategy.text import parse_forbids
 
 
 def test_sizes_change_unit_where_gib_gets_long() -> None:
@@ -38,7 +38,7 @@ def test_every_alias_names_a_field() -> None:
 @pytest.mark.parametrize("name", [*sorted({*PINNABLE} - {*FORBIDDABLE}), "fsdp", "mbs", "gradient_accumulation_steps"])
 def test_a_count_cannot_be_forbidden(name: str) -> None:
     with pytest.raises(DocumentInvalid, match="neither an axis nor a switch") as caught:
-        parse_forbids([name])
+        parse_forbids([name], "--forbid")
     assert f"--pin {name}=" in str(caught.value.hint)
     with pytest.raises(DocumentInvalid, match="neither an axis nor a switch"):
         checked_pins(Constraints(forbids=(name,)))
