@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,11 @@ PACKAGES = (
     ("profiles", "facts: devices, clusters, measurements"),
     ("solver", "mathematics: arrays in, arrays out"),
 )
-Arrows = Counter[tuple[str, str]]
+Arrows = set[tuple[str, str]]
 
 
 def architecture_page() -> str:
-    """The picture of ``planner``, a row a room, and who imports whom how often.  Raises ValueError for an arrow up."""
+    """The picture of ``planner``, a row a room, and who imports whom.  Raises ValueError for an arrow up."""
     floors = contract_floors("floors")
     arrows = room_arrows(floors)
     rooms = [room for floor in floors for room in floor]
@@ -45,10 +44,9 @@ def architecture_page() -> str:
         "`api` and `meshwright` import `planner`; `planner` imports `profiles` and `solver`, which do not know each"
         " other. The pages in `web/` know the OpenAPI document of `api` and nothing else.",
         "## Rooms of `planner/`",
-        f"An arrow is an import. Arrows that follow from others are left out ({len(arrows)} pairs of rooms import, all"
-        " of them downwards).",
+        "An arrow is an import; arrows that follow from others are left out.",
         picture(floors, reduced(arrows)),
-        table(("room", "holds", ">modules", "imports"), _rows(rooms, arrows)),
+        table(("room", "holds", "imports"), _rows(rooms, arrows)),
         *_inner_floors(),
     )
 
@@ -61,9 +59,9 @@ def contract_floors(contract: str) -> list[tuple[str, ...]]:
 
 
 def room_arrows(floors: Sequence[tuple[str, ...]]) -> Arrows:
-    """(from, to) -> imports between two rooms.  Raises ValueError for one that does not go down."""
+    """Pairs of rooms of which the first imports the second.  Raises ValueError for one that does not go down."""
     level = {room: index for index, floor in enumerate(floors) for room in floor}
-    arrows: Arrows = Counter()
+    arrows: Arrows = set()
     for path in sorted((ROOT / "planner").rglob("*.py")):
         here = path.relative_to(ROOT / "planner").with_suffix("").parts[0]
         for name in imported(path):
@@ -72,7 +70,7 @@ def room_arrows(floors: Sequence[tuple[str, ...]]) -> Arrows:
                 continue
             if level[there] <= level[here]:
                 raise ValueError(f"{path.relative_to(ROOT)} imports {name}, which does not go down")
-            arrows[here, there] += 1
+            arrows.add((here, there))
     return arrows
 
 
@@ -85,7 +83,7 @@ def imported(path: Path) -> Iterable[str]:
             yield from (each.name for each in node.names if each.name.startswith("planner."))
 
 
-def reduced(arrows: Arrows) -> set[tuple[str, str]]:
+def reduced(arrows: Arrows) -> Arrows:
     """The arrows that do not follow from two others or more."""
     below: dict[str, set[str]] = {}
     for here, there in arrows:
@@ -101,7 +99,7 @@ def reduced(arrows: Arrows) -> set[tuple[str, str]]:
     }
 
 
-def picture(floors: Sequence[tuple[str, ...]], arrows: set[tuple[str, str]]) -> str:
+def picture(floors: Sequence[tuple[str, ...]], arrows: Arrows) -> str:
     """A Mermaid flowchart, the upper floors above."""
     lines = ["```mermaid", "flowchart TD"]
     for index, floor in enumerate(floors):
@@ -110,13 +108,12 @@ def picture(floors: Sequence[tuple[str, ...]], arrows: set[tuple[str, str]]) -> 
     return "\n".join([*lines, "```"])
 
 
-def _rows(rooms: Sequence[str], arrows: Arrows) -> list[tuple[str, str, str, str]]:
+def _rows(rooms: Sequence[str], arrows: Arrows) -> list[tuple[str, str, str]]:
     rows = []
     for room in rooms:
         folder = ROOT / "planner" / room
-        modules = len(list(folder.rglob("*.py"))) if folder.is_dir() else 1
-        below = ", ".join(f"{there} {count}" for (here, there), count in sorted(arrows.items()) if here == room)
-        rows.append((f"`{room}/`" if folder.is_dir() else f"`{room}.py`", _head(folder), f"{modules:,}", below))
+        below = ", ".join(there for here, there in sorted(arrows) if here == room)
+        rows.append((f"`{room}/`" if folder.is_dir() else f"`{room}.py`", _head(folder), below))
     return rows
 
 
