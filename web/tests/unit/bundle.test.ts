@@ -6,6 +6,7 @@ import { afterAll, expect, test } from "vitest";
 
 const STATIC = new URL("../../../api/static/", import.meta.url);
 const MOST_BYTES = 150_000;
+const MOST_PART_BYTES = 25_000;
 
 interface Chunk {
   file: string;
@@ -26,11 +27,21 @@ function closure(key: string, found = new Set<string>()): Set<string> {
 
 const bytes = (keys: Iterable<string>) =>
   [...keys].reduce((sum, key) => sum + packed(manifest[key]?.file ?? ""), 0);
-const screens = Object.keys(manifest).filter((key) => key.startsWith("src/routes/"));
+// What the router opens is a screen; other chunks are parts of one that come after its first view.
+const router = readFileSync(new URL("../../src/router.tsx", import.meta.url), "utf8");
+const screens = [...router.matchAll(/import\("\.\/(routes\/[^"]+)"\)/g)].map((each) => `src/${each[1]}.tsx`);
+const parts = Object.keys(manifest).filter((key) => key.startsWith("src/routes/") && !screens.includes(key));
 
 test("the bundle has the screens as chunks of their own", () => {
   expect(screens).toContain("src/routes/new-plan.tsx");
   expect(screens).toContain("src/routes/plan/timeline.tsx");
+  expect(Object.keys(manifest)).toEqual(expect.arrayContaining(screens));
+});
+
+test.each(parts)("%s comes after the first view, and is small", (part) => {
+  const screen = `${part.slice(0, part.lastIndexOf("/"))}.tsx`;
+  const there = closure(screen, closure("index.html"));
+  expect(bytes(closure(part, new Set(there))) - bytes(there)).toBeLessThanOrEqual(MOST_PART_BYTES);
 });
 
 test.each(screens)("opening %s first stays within the budget", (screen) => {

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import type { FormEvent } from "react";
+import { type FormEvent, lazy, Suspense } from "react";
 import { ApiProblem } from "../../../api/problem";
 import type { PlanAnswer } from "../../../api/queries/plans";
 import { readStrategy, whyNotQuery } from "../../../api/queries/variants";
@@ -12,7 +12,9 @@ import { readAlternativesSearch } from "../alternatives.search";
 import styles from "./Alternatives.module.css";
 import { useDraftText } from "./draftText";
 import { ScriptNotes } from "./ScriptNotes";
-import { WhyNotAnswer } from "./WhyNotAnswer";
+
+/** Shown once a question was asked: its code may come after the first view. */
+const WhyNotAnswer = lazy(async () => ({ default: (await import("./WhyNotAnswer")).WhyNotAnswer }));
 
 /** Type `tp=4,pp=8` or paste a launch script: what the best plan with it would take, or why there is none. */
 export function WhyNotMine({ plan }: { plan: PlanAnswer }) {
@@ -83,7 +85,11 @@ export function WhyNotMine({ plan }: { plan: PlanAnswer }) {
       {unplaced && <ProblemNotice error={unplaced} />}
       {reading.data && <ScriptNotes read={reading.data} plan={plan} />}
       {whyNot && answer.isPending && <Loading label="answer" height={120} />}
-      {whyNot && answer.data && <WhyNotAnswer plan={plan} answer={answer.data} />}
+      {whyNot && answer.data && (
+        <Suspense fallback={<Loading label="answer" height={120} />}>
+          <WhyNotAnswer plan={plan} answer={answer.data} />
+        </Suspense>
+      )}
     </section>
   );
 }
