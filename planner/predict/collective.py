@@ -9,7 +9,14 @@ A group is described by (size, stride) over consecutive device numbers.  At each
     send_recv                   = n / bandwidth + latency of the level crossed
 
 ``n`` is the full logical buffer (all_reduce: the buffer, all_gather: the output, reduce_scatter: the input,
-all_to_all: what one rank sends in total).  Levels are chunk-pipelined imperfectly: ``t = max + (1 - w)(sum - max)``.
+all_to_all: what one rank sends in total).  Levels are chunk-pipelined imperfectly::
+
+    t = longest + (1 - w)(sum - longest),  longest = max over levels j of  (bytes of j + of what shares its link) / b_j
+
+``sum`` is one level after the other, ``longest`` everything at once: a link is never faster than all that crosses it.
+What leaves a leaf switch has crossed the same NIC as what stays under it, and behind PCIe everything crosses the
+device's slot (``_shares_link``); so a tier that is declared without oversubscription changes no bytes, and levels that
+share a NIC never overlap on it.
 
 Ring steps: all members pass chunks on in lockstep, so a ring over nodes takes ``size - 1`` steps of the slowest network
 that it crosses.  HF Ultra-Scale sweep, fit part: gathers over 2 and 4 nodes of EFA take 0.7 and 1.5 ms beside their
@@ -50,6 +57,8 @@ Fitted on the all_reduce sweeps of 2, 4 and 8 A100 over NVLink that vTrain ships
 trace/a100): 1 to 32 MiB take 27 to 79 us longer, in two phases, than bytes over bandwidth.  Mean error of 1 to 64 MiB
 35-45 % -> 7-15 %.
 """
+BEHIND_NICS = ("nic", "fabric")
+"""Kinds of level that a device reaches through its NICs."""
 LINE_FRACTION: dict[str, float] = {
     "switch": 0.78,
     "mesh": 0.80,
@@ -100,7 +109,8 @@ class Groups:
 
 
 def _rings(group_size: Array, stride: Array, levels: Sequence[NetworkLevel], reduces: bool) -> Rings:
-    total = worst = latency_s = tree_s = np.zeros(np.broadcast_shapes(group_size.shape, stride.shape))
+    latency_s = tree_s = np.zeros(np.broadcast_shapes(group_size.shape, stride.shape))
+    links = _Links()
     below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
@@ -108,14 +118,48 @@ def _rings(group_size: Array, stride: Array, levels: Sequence[NetworkLevel], red
         line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind]
         if reduces and level.in_network_reduction:
             line = line * np.where(inside >= FEWEST_FOR_REDUCTION, REDUCTION_GAIN, 1.0)
-        level_s = (parts - 1) / parts / below / line
-        total = total + level_s
-        worst = np.maximum(worst, level_s)
+        links.add(level, 1.0 / line, (parts - 1) / parts / below)
         # All members pass chunks on in lockstep: a ring steps as slowly as the slowest network that it crosses.
         latency_s = np.where(parts > 1, (inside - 1) * level.latency_s, latency_s)
         tree_s = tree_s + np.ceil(np.log2(np.maximum(parts, 1.0))) * level.latency_s
         below = inside
-    return Rings(worst + (1 - PIPELINING) * (total - worst), latency_s, tree_s)
+    return Rings(links.pipelined_s(), latency_s, tree_s)
+
+
+class _Links:
+    """The levels that one collective crosses, innermost first, and how their times add up."""
+
+    def __init__(self) -> None:
+        self._kinds: list[str] = []
+        self._seconds_a_byte: list[Array] = []
+        self._link_s: list[Array] = []
+        self._total_s: Array = np.zeros(())
+
+    def add(self, level: NetworkLevel, seconds_a_byte: Array, amount: Array, fixed_s: Array | float = 0.0) -> None:
+        """A further level: what a device sends on it, at which pace, and seconds beside the bytes."""
+        own_s = amount * seconds_a_byte + fixed_s
+        self._total_s = self._total_s + own_s
+        for index, kind in enumerate(self._kinds):
+            if _shares_link(kind, level.kind):
+                self._link_s[index] = self._link_s[index] + amount * self._seconds_a_byte[index] + fixed_s
+        self._kinds.append(level.kind)
+        self._seconds_a_byte.append(seconds_a_byte)
+        self._link_s.append(own_s)
+
+    def pipelined_s(self) -> Array:
+        """``longest + (1 - w)(sum - longest)``."""
+        longest_s: Array = np.zeros(())
+        for link_s in self._link_s:
+            longest_s = np.maximum(longest_s, link_s)
+        return longest_s + (1 - PIPELINING) * (self._total_s - longest_s)
+
+
+def _shares_link(inner: str, outer: str) -> bool:
+    """Whether what crosses a level of kind ``outer`` has crossed the link of an ``inner`` one before.
+
+    Tiers of switches stand behind the same NICs, and a NIC stands beside the device on its PCIe tree.
+    """
+    return inner == "pcie" or (inner in BEHIND_NICS and outer in BEHIND_NICS)
 
 
 def collective_s(
@@ -163,14 +207,16 @@ def queued_latency_s(group_size: Array, stride: Array, levels: Sequence[NetworkL
     """Seconds that one of many ring collectives queued behind each other adds beside its bytes.
 
     Their fill overlaps, so only the passage from one instance of a level to the next counts:
-    ``sum over levels (k - 1) latency``.
+    ``sum over levels (k - 1) latency``; a ring over K nodes has K - 1 passages through NICs, whatever switches join
+    them, so that a tier behind NICs counts its own passages in each of the ring's parts.
     """
     group_size, stride = np.asarray(group_size, dtype=np.float64), np.asarray(stride, dtype=np.float64)
     latency_s = np.zeros(np.broadcast_shapes(group_size.shape, stride.shape))
     below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
-        latency_s = latency_s + (inside / below - 1) * level.latency_s
+        repeated = group_size / inside if level.kind in BEHIND_NICS else 1.0
+        latency_s = latency_s + (inside / below - 1) * repeated * level.latency_s
         below = inside
     return latency_s
 
@@ -195,20 +241,20 @@ def members_within(level: NetworkLevel, group_size: Array, stride: Array) -> Arr
 def _all_to_all_s(
     size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel], copies: float
 ) -> Array:
-    total = worst = np.zeros(())
-    below = np.ones(())
+    links = _Links()
+    below, within = np.ones(()), np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
         line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind] * ALL_TO_ALL_FRACTION
-        level_s = size_bytes * (inside - below) / group_size / line
+        amount = size_bytes * (inside - below) / group_size
+        # A token is handed on inside a node, never from node to node: switches above do not merge its copies.
+        within = within if index and level.kind in BEHIND_NICS and levels[index - 1].kind in BEHIND_NICS else below
         if copies > 1:
-            level_s = level_s * distinct_fraction(copies, group_size / below)
+            amount = amount * distinct_fraction(copies, group_size / within)
         # Messages to all peers are in flight together: latency grows with log of the peers, not with their number.
-        level_s = level_s + np.ceil(np.log2(np.maximum(inside / below, 1.0))) * level.latency_s
-        total = total + level_s
-        worst = np.maximum(worst, level_s)
+        links.add(level, 1.0 / line, amount, np.ceil(np.log2(np.maximum(inside / below, 1.0))) * level.latency_s)
         below = inside
-    return worst + (1 - PIPELINING) * (total - worst)
+    return links.pipelined_s()
 
 
 def distinct_fraction(copies: float, parts: Array) -> Array:

@@ -11,6 +11,7 @@ from planner.errors import DocumentInvalid
 from planner.predict.collective import Collective, Groups, collective_s, queued_latency_s, ring_s
 from planner.predict.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.predict.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
+from planner.predict.cost.slowest_device import slowdown
 from planner.predict.physics.kernels import attention_on
 from planner.predict.physics.physics import TUNED, Physics
 from planner.question.factors import NEUTRAL, AppliedCalibration, Factors
@@ -117,12 +118,15 @@ def hardware_of(
     levels = network_levels(pool, cluster.fabric)
     if calibration is not None:
         _calibrated_device(calibration, pool)
-    rates, links = device_rates(pool.device, precision), None
+    slower = slowdown(pool.device, pool.num_devices) if physics.waits_for_slowest else 1.0
+    rates, links = device_rates(pool.device, precision).slowed(slower), None
     if profile is not None:
         measured = profile if isinstance(profile, Profile) else _referenced(profile)
         _same_device(measured, pool)
         wide = "fp16" if precision == "fp16" else "bf16"
-        rates = replace(rates, measured=MeasuredRates(measured, precision, wide, sustained_fraction(pool.device)))
+        rates = replace(
+            rates, measured=MeasuredRates(measured, precision, wide, sustained_fraction(pool.device) / slower)
+        )
 
         def model_s(op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
             return collective_s(op, size_bytes, group_size, stride, levels)

@@ -29,6 +29,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from planner.model.operator import Operator
+from planner.predict.cost.ring_attention import STEP_KERNELS, further_steps
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.physics.physics import Physics
 from solver.arrays import Array
@@ -85,6 +86,11 @@ def host_s(
         forward += kernels[0]
         backward += kernels[1] + (traits.parameter_hooks if operator.parameters else 0.0)
         calls += 1.0
+        if operator.op_class == "attention":
+            steps = further_steps(keys)
+            forward += steps * (kernels[0] + STEP_KERNELS)
+            backward += steps * (kernels[1] + STEP_KERNELS)
+            calls += steps
         if operator.shard == "row":
             collectives = np.where(keys.tp > 1, np.where(keys.sp > 0, 2.0, 1.0), 0.0)
             forward += traits.collective_launches * collectives

@@ -9,6 +9,7 @@ from planner.model.operator import Operator
 from planner.predict.cost.attention_time import BACKWARD_FLOPS, attention_seconds
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.measured import better_of
+from planner.predict.cost.ring_attention import row_tokens, steps_s
 from planner.predict.layer_keys import LayerKeys
 from profiles.prediction.rungs import Prediction
 from solver.arrays import Array
@@ -143,8 +144,8 @@ def moved_bytes(operator: Operator, keys: LayerKeys) -> Array:
 def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, flops: Array) -> Prediction | None:
     """What the profile says about the attention of one micro-batch; None without a profile.
 
-    Looked up is whole causal attention over the sequence; a ring's share, a window or packed documents scale it by
-    their part of its FLOPs.
+    Looked up is whole causal attention over the sequence, in a ring over a step's part of it; a window or packed
+    documents scale it by their part of its FLOPs.
     """
     measured = hardware.rates.measured
     if measured is None:
@@ -152,7 +153,7 @@ def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, 
     held = np.where(keys.ring > 0, 1.0, keys.cp)
     heads = np.maximum(operator.num_heads / keys.tp / held, 1.0)
     kv_heads = np.maximum(operator.num_kv_heads / keys.tp / held, 1.0)
-    sequence = np.full_like(heads, float(keys.sequence_length))
+    sequence = row_tokens(keys, causal=operator.causal)
     found = measured.attention(keys.micro_batch_size, sequence, heads, kv_heads, operator.qk_dim)
     whole = keys.micro_batch_size * sequence**2 * heads * (operator.qk_dim + operator.v_dim)
     return Prediction(found.time_s * flops / whole, found.sigma, found.rung)
@@ -166,7 +167,8 @@ def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
 
 def attention_backward_ratio(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     """Backward over forward seconds of one attention: [K].  A measured forward time keeps the kernel's ratio."""
-    forward_s, backward_s = _attention_model_s(operator, keys, hardware)
+    kernels_s, steps = _attention_model_s(operator, keys, hardware), steps_s(operator, keys, hardware.rates)
+    forward_s, backward_s = kernels_s[0] + steps[0], kernels_s[1] + steps[1]
     ratio: Array = np.divide(backward_s, forward_s, out=np.full(len(keys), BACKWARD_FLOPS), where=forward_s > 0)
     return ratio
 
@@ -174,7 +176,8 @@ def attention_backward_ratio(operator: Operator, keys: LayerKeys, hardware: Hard
 def _attention_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     model_s, _ = _attention_model_s(operator, keys, hardware)
     found = measured_attention(operator, keys, hardware, attention_flops(operator, keys))
-    return model_s if found is None else better_of(found, model_s)
+    kernels_s = model_s if found is None else better_of(found, model_s)
+    return kernels_s + steps_s(operator, keys, hardware.rates)[0]
 
 
 def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
@@ -187,7 +190,7 @@ def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) 
         flops=attention_flops(operator, keys),
         scores=products * float(keys.sequence_length) ** 2 / keys.cp,
         products=products,
-        longest=float(min(operator.window or keys.sequence_length, keys.sequence_length)),
+        longest=np.minimum(row_tokens(keys, causal=operator.causal), float(operator.window or keys.sequence_length)),
         head_dim=0.5 * (operator.qk_dim + operator.v_dim),
         dropout=hardware.physics.dropout,
     )

@@ -21,5 +21,7 @@ class HostTraits:
     meeting_s: float = 0.0
     """Host seconds for each member of a tensor-parallel group and each of its collectives, in jobs of several nodes:
     ranks meet on the host before the collective starts, and one of them answers the others in turn."""
+    waits_for_slowest: bool = True
+    """Whether collectives wait for the slowest of all devices (``planner.predict.cost.slowest_device``)."""
     transfer_stall_s: float = 0.0
     """Host seconds that each transfer between stages of different nodes blocks both of them."""
