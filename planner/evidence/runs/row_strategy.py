@@ -11,11 +11,13 @@ compute where the back-end balances its stages so.  The row's recompute policy a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import Flavour
 from planner.evidence.runs.row_model import flags_of
+from planner.evidence.runs.software import described
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
 from planner.model.parameters import layer_parameters
@@ -38,7 +40,6 @@ EIGHT_BIT = re.compile(r"h100|h200|b200|b300|mi3[0-9]{2}|gaudi", re.IGNORECASE)
 WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
 """What states and activations are kept as; fp32 runs are costed as if they kept 16 bit (their sources have no memory
 figures)."""
-ADAPTERS = re.compile(r"(?<!q-)(?<!kv-)\blora\b|\bpeft\b", re.IGNORECASE)
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
@@ -126,15 +127,8 @@ def arithmetic_of_row(row: TruthRow) -> str:
 
 
 def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
-    """The flavour's traits, and what the notes say: a compiler fuses point-wise work; only adapters learn."""
-    traits = flavour.traits
-    if traits.unfused and re.search(r"\bcompiled?\b", row.notes):
-        traits = replace(traits, unfused=frozenset())
-    return (
-        replace(traits, frozen_weights=True)
-        if ADAPTERS.search(f"{row.model} {row.notes}".replace("_", " "))
-        else traits
-    )
+    """The flavour's traits, and what the row says of its software."""
+    return described_traits(flavour, described(row))
 
 
 def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: Flavour) -> Strategy:
