@@ -8,6 +8,7 @@ a row is of; a row of none that is known takes Megatron-Core's defaults, which m
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -229,6 +230,18 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     ("megatron-deepspeed", FLAGSCALE),
 )
 """Library, as ``planner.evidence.runs.software_rules`` names it, and its defaults."""
+
+
+STUDIED_DEVICES = re.compile(r"^(a100|a800|h100|h800|h200)\b", re.IGNORECASE)
+STUDIED_UNDER_NEMO = re.compile(r"^(a100|h100|h200|b200|b300|gb200|gb300)\b", re.IGNORECASE)
+"""Devices on which spreads of whole steps were found (``Physics.time_spread``): a row of another device has the prior's
+interval, because a kernel library that is new to a device may be far from the rates of older ones."""
+
+
+def studied_on(flavour: Flavour, device: str) -> bool:
+    """Whether the spread of this flavour's physics was found on devices like this one."""
+    known = STUDIED_UNDER_NEMO if flavour.traits.name == NEMO.traits.name else STUDIED_DEVICES
+    return known.search(device) is not None
 
 
 def flavour_of_library(library: str, zero_or_fsdp: str) -> Flavour:

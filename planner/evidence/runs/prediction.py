@@ -6,6 +6,7 @@ row's strategy is costed as stated, its layers dealt as its back-end deals them,
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ import numpy as np
 
 from planner.errors import DocumentInvalid, ProfileMissing
 from planner.evidence.runs.adapter_seconds import adapter_seconds
-from planner.evidence.runs.flavours import Flavour
+from planner.evidence.runs.flavours import Flavour, studied_on
 from planner.evidence.runs.resident import resident_bytes
 from planner.evidence.runs.row_cluster import cluster_of_row
 from planner.evidence.runs.row_flavour import flavour_of_row
@@ -28,6 +29,7 @@ from planner.evidence.runs.row_strategy import (
     workload_of_row,
 )
 from planner.evidence.runs.software import SoftwareDescription, described
+from planner.evidence.runs.stated_rate import with_stated_rate
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
 from planner.evidence.runs.whole_layer_memory import whole_layer_peak_bytes
@@ -38,7 +40,7 @@ from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, W
 from planner.predict.cost.row_cost import CostModel
 from planner.predict.memory.fit_chance import usable_bytes
 from planner.predict.physics.physics import Physics
-from planner.predict.uncertainty import step_interval_s
+from planner.predict.uncertainty import step_interval_s, z_of
 from planner.question.factors import NEUTRAL, Factors
 from planner.question.problem import Constraints, Workload
 from planner.search.evaluate import evaluate_split
@@ -50,6 +52,12 @@ from profiles.device import Device
 from profiles.prediction.profile import Profile
 from profiles.prediction.reference import ProfileReference
 
+DEVICE_SPREAD = 0.18
+"""Standard deviation of ln(step time) on a device whose rate in a step nobody has published: half of what lies between
+the lowest and the highest sustained fraction of known ones, 0.63 and 0.90 (``profiles/catalogue/architectures.yaml``)."""
+HOST_SPREAD = 0.5
+"""Standard deviation of ln(host seconds): processors and Python versions differ by as much (as the prior of
+``planner.predict.uncertainty`` for terms of the host)."""
 WHOLE_LAYER_MARGIN = 1.03
 """95 % quantile of measured over predicted peaks of layers that run whole (``whole_layer_memory``): fms-acceleration's
 Mistral 7B and Llama 3 8B, 111 rows."""
@@ -94,15 +102,31 @@ class Prediction:
 
     def interval_at(self, level: float) -> tuple[float, float]:
         """Seconds between which this part of such runs is meant to lie."""
+        studied = self.flavour.traits.spread_at(self.num_devices, experts=self.experts)
         low_s, high_s = step_interval_s(
             self.breakdown_s,
             framework_sigma=self.framework_sigma,
-            studied_sigma=self.flavour.traits.spread_at(self.num_devices, experts=self.experts),
+            studied_sigma=studied if studied_on(self.flavour, self.row.device) else None,
             level=level,
         )
+        low_s, high_s = self._widened(low_s, high_s, level)
         # A correction of the whole step leaves the breakdown as it was.
         scale = self.step_time_s / sum(self.breakdown_s.values())
         return low_s * scale, high_s * scale
+
+    def _widened(self, low_s: float, high_s: float, level: float) -> tuple[float, float]:
+        """The interval with what the description leaves open, and with the host's own spread where steps wait for it.
+
+        A calibration has seen both on runs of the same software.
+        """
+        if self.framework_sigma is not None:
+            return low_s, high_s
+        step_s = sum(self.breakdown_s.values())
+        waiting = self.breakdown_s.get("host", 0.0) / step_s
+        new_device = 0.0 if studied_on(self.flavour, self.row.device) else DEVICE_SPREAD
+        more = z_of(level) * math.hypot(self.software.unknown_spread, HOST_SPREAD * waiting, new_device)
+        below, above = math.log(step_s / low_s), math.log(high_s / step_s)
+        return step_s * math.exp(-math.hypot(below, more)), step_s * math.exp(math.hypot(above, more))
 
     @property
     def interval_s(self) -> tuple[float, float]:
@@ -202,6 +226,8 @@ def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
     degrees = degrees_of_row(row, flavour, model.num_layers)
     strategy = strategy_of_row(row, degrees, model, flavour)
     cluster = cluster_of_row(row, strategy.world_size)
+    peak = cluster.pools[0].device.peak_flops_per_s.get("bf16")
+    row = with_stated_rate(row, model, strategy.world_size, peak)
     return MappedRun(
         row=row,
         flavour=flavour,

@@ -67,6 +67,10 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"v100.*16gb", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh", 16 * 2**30)),
     (r"v100", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh")),
     (r"l40s", Machine("l40s-8")),
+    (r"rtx.?3090", Machine("l40s-8", "rtx-3090-24gb")),
+    (r"rtx.?4090", Machine("l40s-8", "rtx-4090-24gb")),
+    (r"rtx.?a5000", Machine("l40s-8", "rtx-a5000-24gb")),
+    (r"rtx.?6000.?ada", Machine("l40s-8", "rtx-6000-ada-48gb")),
     (r"\bl4\b", Machine("l40s-8", memory_bytes=24 * 2**30, memory_bytes_per_s=0.3e12, parts=3)),
     (r"gaudi-?\s?2", Machine("dgx-a100-80g", "gaudi2", 8, 262.5e9, "mesh", nics_per_node=24, nic_bytes_per_s=12.5e9)),
     (r"gaudi-?\s?3", Machine("dgx-a100-80g", "gaudi3", 8, 525e9, "mesh", nics_per_node=24, nic_bytes_per_s=25e9)),
@@ -96,7 +100,7 @@ v3: six and four links of 45 and 70 GB/s; v5e and v6e: four of 45 and 90 GB/s on
 tpus.md).  trn1.32xlarge: 16 chips of two NeuronCores on a 2D torus of 384 GB/s a chip both ways, taken as a switch with
 half of it for each core; eight 100 Gbit/s EFA ports, trn1n 16 (awsdocs-neuron, trn1-arch).  MI210 and MI100 are taken
 as one GCD of an MI250X, an L4 as a third of an L40S.  Gaudi: 21 Ethernet ports of 100 (200) Gbit/s to the other seven,
-three out of the node.
+three out of the node.  Consumer and workstation cards: the PCIe server of the L40S.
 Links of TPUs other than v5p, of trn1 and of Gaudi were not re-read."""
 
 CLOUD_NODES: tuple[tuple[str, str, str], ...] = (

@@ -51,6 +51,11 @@ Inferred from published Grok configurations: ep = dp at every size, and the same
 EXPERT_TENSOR = re.compile(r"\bETP[ =](\d+)|expert-tensor-parallel-size=(\d+)", re.IGNORECASE)
 
 
+TEST_DEVICES = 8
+"""Devices of a run of Megatron-LM's functional tests: one node of eight (tests/test_utils/recipes, nodes: 1, gpus: 8),
+which every row that states them has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Degrees:
     """The degrees of a row, complete and consistent."""
@@ -69,7 +74,8 @@ def degrees_of_row(row: TruthRow, flavour: Flavour, num_layers: int) -> Degrees:
     """Degrees and batch of a row for a model of ``num_layers``.  Raises RowUnmapped."""
     stated = [row.tp, row.pp, row.dp]
     sharded = re.search(r"fsdp|zero-?3", row.zero_or_fsdp.lower()) is not None or flavour.shards_by_default
-    if row.num_devices is None and row.dp is None:
+    tests_node = TEST_DEVICES if flavour.megatron_defaults else None
+    if row.num_devices is None and row.dp is None and tests_node is None:
         raise RowUnmapped("the number of devices is not stated")
     if row.num_devices not in (None, 1) and all(value is None for value in stated) and not sharded:
         raise RowUnmapped("no parallel degree is stated")
@@ -77,7 +83,7 @@ def degrees_of_row(row: TruthRow, flavour: Flavour, num_layers: int) -> Degrees:
     # Counts of chunks may include the embedding and the head, which the columns call no layers.
     vpp = max(1, min(row.vpp or 1, num_layers // pp)) if pp > 1 else 1
     model_parallel = tp * cp * pp
-    devices = row.num_devices or model_parallel * (row.dp or 1)
+    devices = row.num_devices or (model_parallel * row.dp if row.dp else tests_node) or model_parallel
     dp = devices // model_parallel
     if devices % model_parallel or (row.dp is not None and row.dp != dp):
         raise RowUnmapped("the degrees do not multiply to the devices")
