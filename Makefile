@@ -25,7 +25,8 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 OUT ?= out
 GROUND_TRUTH ?= ../shared/ground_truth
-TRUTH ?= $(GROUND_TRUTH)/training_dev.csv $(GROUND_TRUTH)/oom_dev.csv benchmarks/published/training_runs.csv
+TRUTH ?= $(GROUND_TRUTH)/training_dev.csv $(GROUND_TRUTH)/oom_dev.csv $(GROUND_TRUTH)/training_dev_2.csv \
+    $(GROUND_TRUTH)/oom_dev_2.csv benchmarks/published/training_runs.csv
 
 .PHONY: help setup plan test test-web style lint bench accuracy serve web targets postgres faketime chromium clean
 

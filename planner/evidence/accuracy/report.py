@@ -15,6 +15,7 @@ from planner.evidence.accuracy.baseline import baseline_step_s, same_source
 from planner.evidence.accuracy.calibration import Calibration, calibrate
 from planner.evidence.accuracy.fitted_rows import FittedRows
 from planner.evidence.accuracy.headline import headline
+from planner.evidence.accuracy.left_out import left_out_data, without_own_constants
 from planner.evidence.accuracy.memory_ratios import chance_data
 from planner.evidence.accuracy.ranking import ranking_groups, ranking_key
 from planner.evidence.accuracy.recommended_picks import pick_data, runs_of
@@ -55,6 +56,8 @@ class Assessment:
     baseline_s: list[float | None]
     source_baseline_s: list[float | None]
     calibration: Calibration | None
+    without_own: dict[str, Prediction]
+    """Runs of sources that chose constants, predicted without these, by row."""
 
     @property
     def judged(self) -> list[int]:
@@ -96,7 +99,13 @@ def assess(
         baseline_s=baseline_step_s(predictions),
         source_baseline_s=baseline_step_s(predictions, same_source),
         calibration=calibration,
+        without_own=without_own_constants(runs, _used(predictions, spent)),
     )
+
+
+def _used(predictions: Sequence[Prediction], spent: Sequence[bool]) -> frozenset[str]:
+    """Sources of which some row chose a constant."""
+    return frozenset(source_group(each.row.source) for each, used in zip(predictions, spent, strict=True) if used)
 
 
 def report_data(assessment: Assessment, by: GroupBy) -> dict[str, Any]:
@@ -133,6 +142,7 @@ def report_data(assessment: Assessment, by: GroupBy) -> dict[str, Any]:
     if calibration is not None:
         data["calibration"] = _calibration(assessment, calibration, by)
         stages = dict(calibration.stages())
+    data["left_out"] = left_out_data(predictions, assessment.keys, assessment.fitted, assessment.without_own)
     data["headline"] = headline(assessment.keys, predictions, assessment.judged, stages, assessment.held_out)
     return data
 

@@ -21,6 +21,7 @@ def report_tables(data: Data) -> list[ReportTable]:
     """All tables that have rows, the most important first."""
     groups = [group for group in data["groups"] if group["predicted"]]
     tables = [
+        *left_out_tables(data),
         _headline(data),
         _time(data, groups),
         _ranking(data, groups),
@@ -32,6 +33,48 @@ def report_tables(data: Data) -> list[ReportTable]:
         _unmapped(data["unmapped"]),
     ]
     return [each for each in tables if each.rows]
+
+
+def left_out_tables(data: Data) -> Iterable[ReportTable]:
+    """Sources left out whole: the targets, and every source."""
+    found = data.get("left_out")
+    if not found or data["by"] != "source":
+        return
+    lines = [line for line in found["headline"] if line["n"]]
+    rows = [(line["what"], f"{line['n']:,}", *_against(line, "target", "measured", "reached")) for line in lines]
+    said = (
+        "Sources of which no row chose any constant: what a source that nobody has seen gets. These figures come first;"
+        " those of the next tables are of sources that partly helped to make the cost model."
+    )
+    columns = ("what", ">n", ">target", ">measured", "")
+    yield ReportTable("left-out", "On sources left out whole", said, columns, rows)
+    columns_of_sources = ("source", "constants", ">n", ">median", ">mean", ">bias", ">holds", ">groups", ">picks")
+    columns_of_sources += (">memory: n", ">median", ">OOM: n", ">balanced")
+    said = (
+        "never used: no row of it chose a constant. taken back: its other rows, predicted without what the source chose"
+        " (`planner/evidence/accuracy/left_out.py`). holds: part of the measured times inside the stated intervals."
+    )
+    rows_of_sources = [_left_out_row(group) for group in found["groups"]]
+    yield ReportTable("left-out-sources", "Each source left out", said, columns_of_sources, rows_of_sources)
+
+
+def _left_out_row(group: Data) -> tuple[str, ...]:
+    ranked, died = group["num_groups"], group["oom_n"]
+    return (
+        group["group"],
+        group["how"],
+        f"{group['n']:,}",
+        percent(group["median_ape"], decimals=1) if group["n"] else "-",
+        percent(group["mape"], decimals=1) if group["n"] else "-",
+        percent(group["bias"], signed=True) if group["n"] else "-",
+        percent(group["interval_coverage"]) if group["n"] else "-",
+        str(ranked),
+        percent(group["good_picks"]) if ranked else "-",
+        f"{group['memory_n']:,}",
+        percent(group["memory_median_ape"], decimals=1) if group["memory_n"] else "-",
+        f"{died:,}",
+        percent(group["balanced_accuracy"], decimals=1) if died else "-",
+    )
 
 
 def decimal(value: float | None) -> str:

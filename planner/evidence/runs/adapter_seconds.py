@@ -13,13 +13,14 @@ seconds for which the device already waits for the host.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from planner.evidence.runs.adapters import KERNELS, adapters_of, passes_of
 from planner.evidence.runs.software import SoftwareDescription
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.whole_layer_memory import STORED_BYTES
 from planner.model.parameters import embedding_parameters, head_parameters, total_parameters
 from planner.model.spec import ModelSpec
-from planner.predict.physics.physics import Physics
 from planner.strategy.strategy import Strategy
 
 STREAM_FRACTION = 0.85
@@ -28,14 +29,21 @@ QUANTISED_MATRICES = 7.0
 """Weight matrices of a gated layer, each dequantised by a kernel of its own."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Of the device and its host: bytes and launches a second, and seconds for which the device waits for its host."""
+
+    memory_bytes_per_s: float
+    launch_s: float
+    waiting_s: float
+
+
 def adapter_seconds(
     row: TruthRow,
     model: ModelSpec,
     strategy: Strategy,
     said: SoftwareDescription,
-    traits: Physics,
-    memory_bytes_per_s: float,
-    waiting_s: float,
+    pace: Pace,
 ) -> float:
     """Seconds of a step; 0 for a run whose weights all learn."""
     if not said.adapters:
@@ -51,6 +59,6 @@ def adapter_seconds(
         in_layers = total_parameters(model) - embedding_parameters(model) - head_parameters(model)
         moved += (STORED_BYTES[said.quantization or "nf4-dq"] + 2.0) * in_layers * passes / (strategy.tp * strategy.pp)
         kernels += QUANTISED_MATRICES * model.num_layers * passes
-    device_s = strategy.num_microbatches * moved / (STREAM_FRACTION * memory_bytes_per_s)
-    host_s = strategy.num_microbatches * kernels / strategy.pp * traits.launch_s
-    return max(device_s - waiting_s, host_s if waiting_s > 0 else 0.0, 0.0)
+    device_s = strategy.num_microbatches * moved / (STREAM_FRACTION * pace.memory_bytes_per_s)
+    host_s = strategy.num_microbatches * kernels / strategy.pp * pace.launch_s
+    return max(device_s - pace.waiting_s, host_s if pace.waiting_s > 0 else 0.0, 0.0)

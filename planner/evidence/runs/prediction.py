@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.errors import DocumentInvalid, ProfileMissing
-from planner.evidence.runs.adapter_seconds import adapter_seconds
+from planner.evidence.runs.adapter_seconds import Pace, adapter_seconds
 from planner.evidence.runs.flavours import Flavour, studied_on
 from planner.evidence.runs.resident import resident_bytes
 from planner.evidence.runs.row_cluster import cluster_of_row
@@ -28,7 +28,7 @@ from planner.evidence.runs.row_strategy import (
     traits_of_row,
     workload_of_row,
 )
-from planner.evidence.runs.software import SoftwareDescription, described
+from planner.evidence.runs.software import NOTHING_SAID, SoftwareDescription, described
 from planner.evidence.runs.stated_rate import with_stated_rate
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
@@ -53,8 +53,8 @@ from profiles.prediction.profile import Profile
 from profiles.prediction.reference import ProfileReference
 
 DEVICE_SPREAD = 0.18
-"""Standard deviation of ln(step time) on a device whose rate in a step nobody has published: half of what lies between
-the lowest and the highest sustained fraction of known ones, 0.63 and 0.90 (``profiles/catalogue/architectures.yaml``)."""
+"""Standard deviation of ln(step time) on a device whose rate in a step nobody has published: half of what lies
+between the lowest and the highest sustained fraction of known ones, 0.63 and 0.90 (``profiles/catalogue``)."""
 HOST_SPREAD = 0.5
 """Standard deviation of ln(host seconds): processors and Python versions differ by as much (as the prior of
 ``planner.predict.uncertainty`` for terms of the host)."""
@@ -97,7 +97,7 @@ class Prediction:
     strategy: Strategy
     num_layers: int
     devices_per_node: int
-    software: SoftwareDescription = SoftwareDescription()
+    software: SoftwareDescription = NOTHING_SAID
     framework_sigma: float | None = None
 
     def interval_at(self, level: float) -> tuple[float, float]:
@@ -314,15 +314,12 @@ def _prediction(
     hardware = context.costs.hardware
     strategy = mapped.strategy
     breakdown_s = dict(candidate.breakdown_s)
-    more_s = adapter_seconds(
-        mapped.row,
-        mapped.model,
-        strategy,
-        mapped.software,
-        mapped.traits,
-        hardware.pool.device.memory_bandwidth_bytes_per_s,
-        breakdown_s.get("host", 0.0),
+    pace = Pace(
+        memory_bytes_per_s=hardware.pool.device.memory_bandwidth_bytes_per_s,
+        launch_s=mapped.traits.launch_s,
+        waiting_s=breakdown_s.get("host", 0.0),
     )
+    more_s = adapter_seconds(mapped.row, mapped.model, strategy, mapped.software, pace)
     breakdown_s["compute"] += more_s
     return Prediction(
         row=mapped.row,

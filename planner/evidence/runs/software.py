@@ -74,6 +74,9 @@ class SoftwareDescription:
         return math.hypot(0.0, *(UNKNOWN_SPREAD[fact] for fact in missing))
 
 
+NOTHING_SAID = SoftwareDescription()
+
+
 def described(row: TruthRow, *, publications: bool = True) -> SoftwareDescription:
     """The software of a row.  Without ``publications`` only what the row itself and its library's name say."""
     words = {name: str(getattr(row, name)) for name in ("framework", "notes", "source", "model", "zero_or_fsdp")}
