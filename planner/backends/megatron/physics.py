@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.predict.physics.host import MEGATRON_CALL_S, MEGATRON_LAUNCH_S
+from planner.predict.physics.host import CORE_CALL_S, CORE_LAUNCH_S, MEGATRON_CALL_S, MEGATRON_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 MEGATRON_2021 = Physics(
@@ -47,8 +47,8 @@ MEGATRON_TEST_UNFUSED = replace(MEGATRON_TEST, name="megatron-test-unfused", att
 MEGATRON_CORE = Physics(
     name="megatron-core",
     summary="Megatron-LM with Megatron-Core 0.19.2: fused kernels, what overlaps and what does not",
-    launch_s=MEGATRON_LAUNCH_S,
-    call_s=MEGATRON_CALL_S,
+    launch_s=CORE_LAUNCH_S,
+    call_s=CORE_CALL_S,
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,
     overlap_warmup_chunk=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.predict.physics.host import MEGATRON_CALL_S, MEGATRON_LAUNCH_S
+from planner.predict.physics.host import CORE_CALL_S, CORE_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 NEMO = Physics(
@@ -11,8 +11,8 @@ NEMO = Physics(
     studied_devices=2048,
     summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch",
     dispatch="node",
-    launch_s=MEGATRON_LAUNCH_S,
-    call_s=MEGATRON_CALL_S,
+    launch_s=CORE_LAUNCH_S,
+    call_s=CORE_CALL_S,
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,
 )

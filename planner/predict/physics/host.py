@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MEGATRON_LAUNCH_S, MEGATRON_CALL_S = 30e-6, 150e-6
-"""Megatron's modules: found on vTrain's one-node runs (``backends.megatron.physics``, MEGATRON_2021).  Under NeMo's
-recipes, of which no row found them: 304 rows that chose no constant 6.4 % -> 5.3 % (median error), bias -4.4 % ->
--2.3 %; 117 others 5.0 % -> 5.2 %.  CUDA graphs would take them away; a row or plan that has them is not told apart."""
+"""Megatron's modules of 2021 on hosts of that time: found on vTrain's one-node runs (``backends.megatron.physics``,
+MEGATRON_2021)."""
+CORE_LAUNCH_S, CORE_CALL_S = 15e-6, 75e-6
+"""Megatron-Core under TransformerEngine: half of that.  No row of these back-ends found it.  MLPerf's LoRA runs under
+NeMo (40 rows, bound by their host at four samples a node): median error 9.7 % without, 9.3 % with it, 3.4 % with the
+whole; tables of NeMo and its launcher (45 rows) 4.9 and 6.3 %, 4.9 and 7.7 %, 6.2 and 9.2 %.  CUDA graphs would
+take them away; a row or plan that has them is not told apart."""
 EAGER_LAUNCH_S = 32e-6
 """PyTorch's eager modules, Python and autograd around a kernel: found on HF Ultra-Scale's sweep (nanotron).  Under
 Hugging Face's trainer, of which no row found it: LoRA of Qwen 1.8B at 256 tokens, bound by its host, 0.18 of the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.backends.registry import physics_by_name
-from planner.predict.physics.host import MEGATRON_CALL_S, MEGATRON_LAUNCH_S
+from planner.predict.physics.host import CORE_CALL_S, CORE_LAUNCH_S
 
 
 @pytest.mark.parametrize("name", sorted(set(physics_by_name()) - {"tuned"}))
@@ -14,6 +14,6 @@ def test_a_back_end_has_launch_time(name: str) -> None:
 
 
 def test_megatrons_python_is_counted_wherever_its_modules_run() -> None:
-    for name in ("megatron-core", "nemo", "megascale", "mindspeed", "megatron-2021"):
+    for name in ("megatron-core", "nemo", "megascale", "mindspeed"):
         physics = physics_by_name()[name]
-        assert (physics.launch_s, physics.call_s) == (MEGATRON_LAUNCH_S, MEGATRON_CALL_S)
+        assert (physics.launch_s, physics.call_s) == (CORE_LAUNCH_S, CORE_CALL_S)
