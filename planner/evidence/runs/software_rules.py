@@ -95,6 +95,7 @@ LIBRARY_RULES: tuple[Rule, ...] = (
 """Which software it was.  Names of files, repositories and papers count only where they name the software itself."""
 
 KIND_RULES: tuple[Rule, ...] = (
+    Rule("training", "full", NOTES, r"(^|; )full[ -]?(parameter |fine-?tun)", "all weights learn, with any plug-in"),
     Rule(
         "training",
         "qlora",
