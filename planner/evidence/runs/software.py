@@ -74,6 +74,7 @@ class SoftwareDescription:
         return math.hypot(0.0, *(UNKNOWN_SPREAD[fact] for fact in missing))
 
 
+WHOLE_NUMBER = "a whole number of GiB is read off nvidia-smi: counters of torch are printed with decimals"
 NOTHING_SAID = SoftwareDescription()
 
 
@@ -92,6 +93,9 @@ def described(row: TruthRow, *, publications: bool = True) -> SoftwareDescriptio
         if value:
             facts[fact] = value
             origin.append((fact, said))
+    if "memory_figure" not in facts and row.peak_mem_gib is not None and row.peak_mem_gib == round(row.peak_mem_gib):
+        facts["memory_figure"] = "process"
+        origin.append(("memory_figure", WHOLE_NUMBER))
     return SoftwareDescription(**facts, origin=tuple(origin))
 
 

@@ -41,4 +41,4 @@ def with_stated_rate(row: TruthRow, model: ModelSpec, num_devices: int, peak_flo
     if HARDWARE.search(row.notes):
         flops *= REPLAYED
     step_s = flops * row.gbs * row.sequence_length / (num_devices * rate)
-    return replace(row, step_time_s=step_s, notes=f"{row.notes}; step time converted from the stated rate")
+    return replace(row, converted_step_s=step_s)

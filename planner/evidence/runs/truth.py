@@ -126,6 +126,8 @@ class TruthRow:
     framework_version: str = ""
     software: tuple[tuple[str, str], ...] = ()
     """Facts of its software that the file has columns for, without blank ones."""
+    converted_step_s: float | None = None
+    """Step time that a stated rate of FLOPs means (``planner.evidence.runs.stated_rate``)."""
     defect: str = ""
     """Why the row cannot be read; its unreadable cells are None."""
 
@@ -150,11 +152,11 @@ class TruthRow:
 
     @property
     def measured_step_s(self) -> float | None:
-        """Seconds of an optimizer step: stated, or tokens of the batch over the token rate."""
+        """Seconds of an optimizer step: stated, tokens of the batch over the token rate, or converted from a rate."""
         if self.step_time_s is not None:
             return self.step_time_s
         if None in (self.gbs, self.sequence_length, self.num_devices, self.tokens_per_s_per_device):
-            return None
+            return self.converted_step_s
         tokens = float(self.gbs or 0) * float(self.sequence_length or 0)
         return tokens / (float(self.tokens_per_s_per_device or 1.0) * float(self.num_devices or 1))
 

@@ -32,8 +32,10 @@ STATES: dict[str, tuple[float, float, float, float]] = {
     "16bit": (2.0, 2.0, 4.0, 2.0),
     "fp32": (4.0, 4.0, 8.0, 4.0),
     "8bit": (2.0, 2.0, 2.0, 0.0),
+    "master": (2.0, 2.0, 12.0, 0.0),
 }
-"""Bytes a trained parameter: weight, gradient, moments, temporary of the step."""
+"""Bytes a trained parameter: weight, gradient, moments, temporary of the step.  master: 16-bit weights beside an fp32
+copy and fp32 moments (DeepSpeed's ZeRO)."""
 STORED_BYTES: dict[str, float] = {
     "none": 2.0,
     "nf4": 0.5 + 4.0 / 64,
@@ -103,6 +105,8 @@ def states_of(said: SoftwareDescription, strategy: Strategy) -> str:
     """
     if said.states in ("8bit", "fp32"):
         return said.states
+    if said.library == "hf-deepspeed":
+        return "master"
     if (
         strategy.zero_stage == 3
         and strategy.dp_shard > 1
@@ -123,10 +127,10 @@ def _parts(row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDe
     weight, gradient, moments, temporary = STATES[states]
     if said.adapters:
         adapters = adapters_of(row.notes, model)
-        stored = STORED_BYTES[said.quantization or "none"] if said.training == "qlora" else 2.0
+        stored = STORED_BYTES[said.quantization or "none"] if said.training == "qlora" else _frozen_bytes(said)
         trained = adapters.parameters + adapters.end_parameters
-        sizes = (stored * (whole - ends) + 2.0 * ends + TRAINED_BYTES * trained, 0.0, 0.0, 0.0)
-        layer_bytes = stored
+        sizes = (stored * (whole - ends) + _frozen_bytes(said) * ends + TRAINED_BYTES * trained, 0.0, 0.0, 0.0)
+        layer_bytes = min(stored, 2.0)
     else:
         sizes = (weight * whole, gradient * whole, moments * whole, temporary * whole)
         layer_bytes = 2.0
@@ -140,6 +144,11 @@ def _parts(row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDe
         + (2.0 * matrix if said.training == "qlora" else 0.0),
         gathered=2.0 * ends + layer_bytes * in_layer,
     )  # fmt: skip
+
+
+def _frozen_bytes(said: SoftwareDescription) -> float:
+    """Bytes of a frozen weight that is not quantised: fp32 where fully_shard's mixed precision casts parameters."""
+    return 4.0 if said.library == "pytorch-fsdp2" else 2.0
 
 
 def _copies(strategy: Strategy, said: SoftwareDescription) -> float:

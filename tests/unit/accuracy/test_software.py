@@ -74,6 +74,9 @@ def test_an_unknown_software_has_a_wider_interval_than_a_known_one() -> None:
 def test_a_device_without_published_steps_has_a_wider_interval() -> None:
     usual, new = _predicted({"notes": "HF SFTTrainer"}, {"notes": "HF SFTTrainer", "device": "MI300X"})
     assert _width(new) > 1.5 * _width(usual)
+    unstudied = [{"notes": "litgpt", "device": device} for device in ("H100-SXM-80GB", "MI300X")]
+    usual, new = _predicted(*unstudied)
+    assert _width(new) > 1.03 * _width(usual), "a spread that nobody studied still grows on such a device"
 
 
 def test_the_memory_figure_is_what_the_row_says() -> None:
@@ -81,6 +84,11 @@ def test_the_memory_figure_is_what_the_row_says() -> None:
         {"notes": "HF Trainer; peak allocated"}, {"notes": "HF Trainer; max reserved"}, {"notes": "HF Trainer"}
     )
     assert [flavour_of_row(row).memory for row in rows] == ["allocated", "reserved", "allocated"]
+
+
+def test_a_whole_number_of_gib_is_read_off_nvidia_smi() -> None:
+    whole, counted = rows_of({"peak_mem_gib": "57"}, {"peak_mem_gib": "57.3"})
+    assert (described(whole).memory_figure, described(counted).memory_figure) == ("process", "")
 
 
 def _predicted(*changes: dict[str, str]) -> list[Prediction]:
