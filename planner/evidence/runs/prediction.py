@@ -314,10 +314,12 @@ def _prediction(
     hardware = context.costs.hardware
     strategy = mapped.strategy
     breakdown_s = dict(candidate.breakdown_s)
+    # A calibrated overhead is no wait for launches: adapters hide behind none of it.
+    overhead_s = hardware.factors.host_overhead_s * strategy.num_microbatches
     pace = Pace(
         memory_bytes_per_s=hardware.pool.device.memory_bandwidth_bytes_per_s,
         launch_s=mapped.traits.launch_s,
-        waiting_s=breakdown_s.get("host", 0.0),
+        waiting_s=max(breakdown_s.get("host", 0.0) - overhead_s, 0.0),
     )
     more_s = adapter_seconds(mapped.row, mapped.model, strategy, mapped.software, pace)
     breakdown_s["compute"] += more_s

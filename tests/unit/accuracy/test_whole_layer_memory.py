@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.evidence.runs.prediction import predict_rows
+from planner.evidence.runs.prediction import Inputs, map_rows, predict_rows, predict_runs
+from planner.question.factors import Factors
 from tests.accuracy_rows import rows_of
 
 MISTRAL = {
@@ -55,3 +56,11 @@ def test_adapters_and_quantised_weights_cost_time_beside_the_frozen_model() -> N
         )
     )[0]
     assert qlora.step_time_s > lora.step_time_s > fused.step_time_s
+
+
+def test_a_calibrated_host_overhead_lengthens_runs_of_adapters_too() -> None:
+    change = {"num_devices": "1", "dp": "1", "mbs": "1", "gbs": "8", "zero_or_fsdp": "none"}
+    runs, _ = map_rows(rows_of({**MISTRAL, **change, "notes": LORA.format(FOAK)}))
+    (plain,), _ = predict_runs(runs)
+    (delayed,), _ = predict_runs(runs, Inputs(factors=Factors(host_overhead_s=0.01)))
+    assert delayed.step_time_s == pytest.approx(plain.step_time_s + 8 * 0.01)
