@@ -19,7 +19,9 @@ def left_out_tables(data: Data) -> Iterable[ReportTable]:
     rows = [(line["what"], f"{line['n']:,}", *against(line, "target", "measured", "reached")) for line in lines]
     said = (
         "Sources of which no row chose any constant: what a source that nobody has seen gets. These figures come first;"
-        " those of the next tables are of sources that partly helped to make the cost model."
+        " those of the next tables are of sources that partly helped to make the cost model. Rules that read a row's"
+        " words (losses in parts, frozen fp32 weights, whole numbers of memory) were written with rows of torchtune,"
+        " prime-rl and FlagPerf in sight: memory of sources yet unseen may be worse."
     )
     columns = ("what", ">n", ">target", ">measured", "")
     yield ReportTable("left-out", "On sources left out whole", said, columns, rows)
