@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.predict.physics.host import CORE_CALL_S, CORE_LAUNCH_S, MEGATRON_CALL_S, MEGATRON_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 MEGATRON_2021 = Physics(
@@ -14,8 +15,8 @@ MEGATRON_2021 = Physics(
     attention="unfused",
     unfused=frozenset({"cross_entropy"}),
     separate_reductions=True,
-    launch_s=30e-6,
-    call_s=150e-6,
+    launch_s=MEGATRON_LAUNCH_S,
+    call_s=MEGATRON_CALL_S,
     collective_launches=1.0,
     parameter_hooks=2.0,
     scattered_hops=True,
@@ -46,6 +47,8 @@ MEGATRON_TEST_UNFUSED = replace(MEGATRON_TEST, name="megatron-test-unfused", att
 MEGATRON_CORE = Physics(
     name="megatron-core",
     summary="Megatron-LM with Megatron-Core 0.19.2: fused kernels, what overlaps and what does not",
+    launch_s=CORE_LAUNCH_S,
+    call_s=CORE_CALL_S,
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,
     overlap_warmup_chunk=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.predict.physics.host import CORE_CALL_S, CORE_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 NEMO = Physics(
@@ -10,6 +11,8 @@ NEMO = Physics(
     studied_devices=2048,
     summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch",
     dispatch="node",
+    launch_s=CORE_LAUNCH_S,
+    call_s=CORE_CALL_S,
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,
 )

@@ -11,11 +11,13 @@ compute where the back-end balances its stages so.  The row's recompute policy a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import Flavour
 from planner.evidence.runs.row_model import flags_of
+from planner.evidence.runs.software import described
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
 from planner.model.parameters import layer_parameters
@@ -38,7 +40,6 @@ EIGHT_BIT = re.compile(r"h100|h200|b200|b300|mi3[0-9]{2}|gaudi", re.IGNORECASE)
 WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
 """What states and activations are kept as; fp32 runs are costed as if they kept 16 bit (their sources have no memory
 figures)."""
-ADAPTERS = re.compile(r"(?<!q-)(?<!kv-)\blora\b|\bpeft\b", re.IGNORECASE)
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
@@ -48,6 +49,11 @@ FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
 Inferred from published Grok configurations: ep = dp at every size, and the same one a fifth faster from 25.05 on.
 """
 EXPERT_TENSOR = re.compile(r"\bETP[ =](\d+)|expert-tensor-parallel-size=(\d+)", re.IGNORECASE)
+
+
+TEST_DEVICES = 8
+"""Devices of a run of Megatron-LM's functional tests: one node of eight (tests/test_utils/recipes, nodes: 1, gpus: 8),
+which every row that states them has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,8 @@ def degrees_of_row(row: TruthRow, flavour: Flavour, num_layers: int) -> Degrees:
     """Degrees and batch of a row for a model of ``num_layers``.  Raises RowUnmapped."""
     stated = [row.tp, row.pp, row.dp]
     sharded = re.search(r"fsdp|zero-?3", row.zero_or_fsdp.lower()) is not None or flavour.shards_by_default
-    if row.num_devices is None and row.dp is None:
+    tests_node = TEST_DEVICES if flavour.megatron_defaults else None
+    if row.num_devices is None and row.dp is None and tests_node is None:
         raise RowUnmapped("the number of devices is not stated")
     if row.num_devices not in (None, 1) and all(value is None for value in stated) and not sharded:
         raise RowUnmapped("no parallel degree is stated")
@@ -76,7 +83,7 @@ def degrees_of_row(row: TruthRow, flavour: Flavour, num_layers: int) -> Degrees:
     # Counts of chunks may include the embedding and the head, which the columns call no layers.
     vpp = max(1, min(row.vpp or 1, num_layers // pp)) if pp > 1 else 1
     model_parallel = tp * cp * pp
-    devices = row.num_devices or model_parallel * (row.dp or 1)
+    devices = row.num_devices or (model_parallel * row.dp if row.dp else tests_node) or model_parallel
     dp = devices // model_parallel
     if devices % model_parallel or (row.dp is not None and row.dp != dp):
         raise RowUnmapped("the degrees do not multiply to the devices")
@@ -126,15 +133,8 @@ def arithmetic_of_row(row: TruthRow) -> str:
 
 
 def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
-    """The flavour's traits, and what the notes say: a compiler fuses point-wise work; only adapters learn."""
-    traits = flavour.traits
-    if traits.unfused and re.search(r"\bcompiled?\b", row.notes):
-        traits = replace(traits, unfused=frozenset())
-    return (
-        replace(traits, frozen_weights=True)
-        if ADAPTERS.search(f"{row.model} {row.notes}".replace("_", " "))
-        else traits
-    )
+    """The flavour's traits, and what the row says of its software."""
+    return described_traits(flavour, described(row))
 
 
 def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: Flavour) -> Strategy:
