@@ -41,6 +41,11 @@ figures)."""
 ADAPTERS = re.compile(r"(?<!q-)(?<!kv-)\blora\b|\bpeft\b", re.IGNORECASE)
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
+NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe")
+"""What a row may list in its recompute column, separated by commas."""
+EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)
+ONCE_A_NODE = re.compile(r"\b(DeepEP|HybridEP)\b", re.IGNORECASE)
+ONCE_AN_EXPERT = re.compile(r"\bA2A dispatcher\b|\ball-?to-?all dispatcher\b", re.IGNORECASE)
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
 FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
 """NeMo releases whose recipes left the experts' tensor parallelism to Megatron-Core's default, which is tp.
@@ -126,8 +131,12 @@ def arithmetic_of_row(row: TruthRow) -> str:
 
 
 def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
-    """The flavour's traits, and what the notes say: a compiler fuses point-wise work; only adapters learn."""
+    """The flavour's traits, and what the notes say: dispatcher, a compiler that fuses point-wise work, adapters."""
     traits = flavour.traits
+    if ONCE_A_NODE.search(row.notes):
+        traits = replace(traits, dispatch="node")
+    elif ONCE_AN_EXPERT.search(row.notes):
+        traits = replace(traits, dispatch="expert")
     if traits.unfused and re.search(r"\bcompiled?\b", row.notes):
         traits = replace(traits, unfused=frozenset())
     return (
@@ -152,18 +161,18 @@ def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: 
         ep=degrees.ep,
         etp=_expert_tensor(row, degrees, model, flavour),
         pp=degrees.pp,
-        vpp=degrees.vpp,
         dp_replicate=replicate,
         dp_shard=shard,
         micro_batch_size=degrees.micro_batch_size,
         num_microbatches=degrees.num_microbatches,
-        **_schedule(row, degrees),
+        **{"vpp": degrees.vpp, **_schedule(row, degrees)},
         zero_stage=zero,
         recompute=policy,
         recompute_modules=modules,
         overlap_grad_reduce=flags.get("overlap-grad-reduce") == "True" if switch else flavour.overlap_grad_reduce,
         overlap_param_gather=flags.get("overlap-param-gather") == "True" if switch else flavour.overlap_param_gather,
         overlap_tp=(flavour.overlap_tp or "async TP" in row.notes) and degrees.tp > 1,
+        overlap_ep=EXPERT_OVERLAP.search(row.notes) is not None and degrees.ep > 1,
     )
 
 
@@ -213,6 +222,9 @@ def _schedule(row: TruthRow, degrees: Degrees) -> dict[str, Any]:
         raise RowUnmapped("schedule ZB-2p is not modelled")
     if re.search(r"\bzb-?v\b", words):
         return {"schedule": "zbv", "vpp": 2}
+    if re.search(r"\bdualpipe(v|\b)", words):
+        # DualPipe sends two streams through a V of twice the stages, each held twice; its V form holds each once.
+        return {"schedule": "dualpipev", "vpp": 2}
     if re.search(r"\bzb-?(1p|h1)\b", words):
         return {"schedule": "zb_h1"}
     if degrees.vpp > 1:
@@ -259,6 +271,10 @@ def _recompute(row: TruthRow, flavour: Flavour) -> tuple[RecomputePolicy, tuple[
     if words == "selective":
         # torchtitan and fms keep matmul and attention outputs and replay the rest; Megatron replays the core.
         return "selective", OPERATOR_MODULES if flavour.zero_stage == 3 else SELECTIVE_MODULES
+    listed = tuple(word.strip() for word in words.split(","))
+    modules = tuple(module for module in NAMED_MODULES if module in listed)
+    if len(modules) == len(listed):
+        return "selective", modules
     raise RowUnmapped("a partial recompute policy is not described by its name")
 
 
