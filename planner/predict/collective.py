@@ -124,13 +124,8 @@ def collective_s(
     group_size: Array,
     stride: Array,
     levels: Sequence[NetworkLevel],
-    copies: float = 0.0,
 ) -> Array:
-    """Seconds of one collective; all arguments broadcast.  A group of one, or zero bytes, costs nothing.
-
-    ``copies``: of an all_to_all that sends each token to that many experts, and only once to a part of the network
-    that holds several of them; 0 = everything travels as it is.
-    """
+    """Seconds of one collective; all arguments broadcast.  A group of one, or zero bytes, costs nothing."""
     # Groups often have fewer distinct values than sizes: they keep their own shape and broadcast late.
     size_bytes = np.asarray(size_bytes, dtype=np.float64)
     group_size = np.asarray(group_size, dtype=np.float64)
@@ -138,7 +133,7 @@ def collective_s(
     if op == "send_recv":
         time_s = _send_recv_s(size_bytes, stride, levels)
     elif op == "all_to_all":
-        time_s = _all_to_all_s(size_bytes, group_size, stride, levels, copies)
+        time_s = _all_to_all_s(size_bytes, group_size, stride, levels)
     else:
         return ring_s(op, size_bytes, group_size, Groups(group_size, stride).rings(levels, op))
     return _where_happens(time_s, size_bytes, group_size)
@@ -192,32 +187,19 @@ def members_within(level: NetworkLevel, group_size: Array, stride: Array) -> Arr
     return np.minimum(group_size, np.maximum(1.0, np.floor(shared / stride)))
 
 
-def _all_to_all_s(
-    size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel], copies: float
-) -> Array:
+def _all_to_all_s(size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:
     total = worst = np.zeros(())
     below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
         line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind] * ALL_TO_ALL_FRACTION
         level_s = size_bytes * (inside - below) / group_size / line
-        if copies > 1:
-            level_s = level_s * distinct_fraction(copies, group_size / below)
         # Messages to all peers are in flight together: latency grows with log of the peers, not with their number.
         level_s = level_s + np.ceil(np.log2(np.maximum(inside / below, 1.0))) * level.latency_s
         total = total + level_s
         worst = np.maximum(worst, level_s)
         below = inside
     return worst + (1 - PIPELINING) * (total - worst)
-
-
-def distinct_fraction(copies: float, parts: Array) -> Array:
-    """Distinct parts of the network that ``copies`` independent draws among ``parts`` hit, over ``copies``.
-
-    ``parts (1 - (1 - 1 / parts) ^ copies) / copies``: a token for 8 experts on 8 nodes crosses to 5.25 of them.
-    """
-    share: Array = parts * (1.0 - (1.0 - 1.0 / np.maximum(parts, 1.0)) ** copies) / copies
-    return share
 
 
 def _send_recv_s(size_bytes: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:

@@ -45,6 +45,7 @@ NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activat
 """What a row may list in its recompute column, separated by commas."""
 EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)
 ONCE_A_NODE = re.compile(r"\b(DeepEP|HybridEP)\b", re.IGNORECASE)
+NARROW_DISPATCH = re.compile(r"\bfp8 dispatch\b", re.IGNORECASE)
 ONCE_AN_EXPERT = re.compile(r"\bA2A dispatcher\b|\ball-?to-?all dispatcher\b", re.IGNORECASE)
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
 FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
@@ -137,6 +138,8 @@ def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
         traits = replace(traits, dispatch="node")
     elif ONCE_AN_EXPERT.search(row.notes):
         traits = replace(traits, dispatch="expert")
+    if NARROW_DISPATCH.search(row.notes):
+        traits = replace(traits, narrow_dispatch=True)
     if traits.unfused and re.search(r"\bcompiled?\b", row.notes):
         traits = replace(traits, unfused=frozenset())
     return (

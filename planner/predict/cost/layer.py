@@ -16,14 +16,15 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from planner.model.operator import Operator
+from planner.predict.cost.expert_exchange import routing_of
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.launches import host_s
 from planner.predict.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
 from planner.predict.cost.overlap import exposed_s
 from planner.predict.cost.payload import (
-    EXPERT_EXCHANGES,
     RING_BACKWARD,
     column_reductions,
+    dispatched_fraction,
     ends_experts,
     exchanged_bytes,
     gathered_bytes,
@@ -300,8 +301,10 @@ def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
 
 def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware) -> None:
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
-    size = routed_bytes(operator, keys)
-    exchange_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, operator.tokens_per_token)
+    size, routing = routed_bytes(operator, keys), routing_of(operator)
+    carried = dispatched_fraction(narrow=hardware.physics.narrow_dispatch, eight_bit=hardware.rates.casts)
+    combine_s = dispatch_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, routing)
+    if carried != 1.0:
+        dispatch_s = hardware.expert_exchange_s(carried * size, keys.ep, keys.etp, routing)
     gather_s = hardware.groups_collective_s("all_gather", size * keys.etp, keys.etp_groups)
-    both_ways = 2.0 * EXPERT_EXCHANGES
-    sums.ep_s += both_ways * exchange_s + both_ways * gather_s
+    sums.ep_s += 2.0 * (dispatch_s + combine_s) + 4.0 * gather_s
