@@ -130,7 +130,8 @@ def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardwar
 
 def launch_floor_s(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
     """Seconds that the host needs for these operators, forward and backward: two [K]."""
-    return host_s(operators, keys, hardware.physics, meeting_s=meeting_s(keys, hardware))
+    meets_s, casts = meeting_s(keys, hardware), hardware.rates.casts
+    return host_s(operators, keys, hardware.physics, meeting_s=meets_s, casts=casts)
 
 
 def meeting_s(keys: LayerKeys, hardware: Hardware) -> Array | None:
@@ -221,7 +222,8 @@ def _behind_host_s(
     kind: LayerKind, keys: LayerKeys, hardware: Hardware, replayed: frozenset[str], extra_s: Array
 ) -> Array:
     """What a replay of ``extra_s`` device seconds adds to a backward pass whose launches may be the longer part."""
-    launches_s, _ = host_s(kind.operators, keys, hardware.physics, replayed, meeting_s(keys, hardware))
+    meets_s, casts = meeting_s(keys, hardware), hardware.rates.casts
+    launches_s, _ = host_s(kind.operators, keys, hardware.physics, replayed, meets_s, casts=casts)
     device_s = kind.sums.backward_s + kind.sums.communication_backward_s + extra_s
     return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
 
