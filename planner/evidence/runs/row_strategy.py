@@ -23,6 +23,7 @@ from planner.model.spec import ModelSpec
 from planner.predict.physics.physics import Physics
 from planner.predict.schedule.orders import order_findings
 from planner.question.problem import OptimizerName, Workload
+from planner.question.routing import EVEN
 from planner.strategy.strategy import RecomputeModule, RecomputePolicy, Strategy
 
 ARITHMETIC = (
@@ -46,6 +47,7 @@ NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activat
 EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)
 ONCE_A_NODE = re.compile(r"\b(DeepEP|HybridEP)\b", re.IGNORECASE)
 NARROW_DISPATCH = re.compile(r"\bfp8 dispatch\b", re.IGNORECASE)
+FORCED_BALANCE = re.compile(r"force-balanced|balanced gate|forced? balanc", re.IGNORECASE)
 ONCE_AN_EXPERT = re.compile(r"\bA2A dispatcher\b|\ball-?to-?all dispatcher\b", re.IGNORECASE)
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
 FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
@@ -109,6 +111,7 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
         precision=precision,  # type: ignore[arg-type]  # one of the three above
         optimizer=optimizer,
         gradient_dtype=flavour.gradient_dtype,
+        routing=EVEN if flavour.forced_balance or FORCED_BALANCE.search(row.notes) else None,
     )
 
 

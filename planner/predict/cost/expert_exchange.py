@@ -6,7 +6,7 @@ HybridEP).  Of ``T`` tokens of ``b`` bytes, at a level of the network whose inst
 parts of ``P``::
 
     bytes = T b D(ep / P) (1 - P / L)          D(n): distinct parts of n that a token reaches
-    time  = largest of the levels' bytes / (bandwidth fraction) + sum of latencies
+    time  = largest of the levels' bytes / (bandwidth fraction) * hottest(ep / P) + sum of latencies
 
 A forwarded token takes the inner network while others cross the outer one, so the slower of the two is seen alone.
 
@@ -31,6 +31,7 @@ import numpy as np
 
 from planner.model.operator import Operator
 from planner.predict.collective import ALL_TO_ALL_FRACTION, BASE_LATENCY_S, LINE_FRACTION, members_within
+from planner.question.routing import EVEN, ExpertLoad, hottest_share
 from profiles.levels import NetworkLevel, group_bandwidth_bytes_per_s
 from solver.arrays import Array
 
@@ -46,11 +47,19 @@ class Routing:
     top_k: float
     num_groups: int = 1
     top_k_groups: int = 1
+    num_experts: int = 1
+    load: ExpertLoad = EVEN
+    """How unevenly tokens reach the experts, which makes the hottest receiver the slowest."""
+
+    def hottest(self, parts: Array) -> Array | float:
+        """What the hottest of ``parts`` of the experts receives over the mean."""
+        return 1.0 if self.load.kind == "even" else hottest_share(self.load, self.num_experts, parts)
 
 
-def routing_of(operator: Operator) -> Routing:
+def routing_of(operator: Operator, load: ExpertLoad = EVEN) -> Routing:
     """How the experts of a matmul are chosen."""
-    return Routing(operator.tokens_per_token, operator.num_groups, operator.top_k_groups)
+    groups = operator.num_groups, operator.top_k_groups
+    return Routing(operator.tokens_per_token, *groups, operator.num_experts, load)
 
 
 def dispatch_s(
@@ -65,7 +74,8 @@ def dispatch_s(
     for index, level in enumerate(levels):
         inside = size if index == len(levels) - 1 else members_within(level, size, stride)
         rate = group_bandwidth_bytes_per_s(level, inside, stride) * _fraction(level)
-        sent = token_bytes * distinct_parts(routing, size / below) * (1.0 - below / inside)
+        parts = size / below
+        sent = token_bytes * distinct_parts(routing, parts) * (1.0 - below / inside) * routing.hottest(parts)
         slowest_s = np.maximum(slowest_s, sent / rate)
         latency_s = latency_s + np.ceil(np.log2(np.maximum(inside / below, 1.0))) * level.latency_s
         below = inside

@@ -81,11 +81,11 @@ class Hardware:
     def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, routing: Routing) -> Array:
         """Seconds of one exchange of routed tokens as the back-end's dispatcher sends them.
 
-        ``size_bytes``: hidden states, once for each of a token's experts.  A measured all_to_all corrects the model of
-        a dispatcher that sends otherwise by as much as it does that of an all_to_all.
+        ``size_bytes``: hidden states of a rank, once for each of a token's experts.  A measured all_to_all corrects the
+        model of a dispatcher that sends otherwise by as much as it does that of an all_to_all.
         """
         if self.physics.dispatch == "expert":
-            return self.collective_s("all_to_all", size_bytes, group_size, stride)
+            return self.collective_s("all_to_all", size_bytes * routing.hottest(group_size), group_size, stride)
         once_s = dispatch_s(size_bytes / routing.top_k, group_size, stride, self.levels, routing)
         if self.measured_links is not None:
             time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)

@@ -303,10 +303,11 @@ def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
 
 def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware) -> None:
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
-    size, routing = routed_bytes(operator, keys), routing_of(operator)
+    size, routing = routed_bytes(operator, keys), routing_of(operator, keys.routing)
     carried = dispatched_fraction(narrow=hardware.physics.narrow_dispatch, eight_bit=hardware.rates.casts)
     combine_s = dispatch_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, routing)
     if carried != 1.0:
         dispatch_s = hardware.expert_exchange_s(carried * size, keys.ep, keys.etp, routing)
-    gather_s = hardware.groups_collective_s("all_gather", size * keys.etp, keys.etp_groups)
+    gathered = size * keys.etp * keys.hottest(operator.num_experts)
+    gather_s = hardware.groups_collective_s("all_gather", gathered, keys.etp_groups)
     sums.ep_s += 2.0 * (dispatch_s + combine_s) + 4.0 * gather_s

@@ -371,6 +371,10 @@ def _add_mtp(
 
 
 def _dispatch_bytes(model: ModelSpec, keys: LayerKeys) -> Array:
-    """Send and receive buffers of the expert exchange, for the widest mixture of the model: [K]."""
-    rows = max((layer.moe.top_k for layer in model.layer_kinds if layer.moe is not None), default=0)
-    return np.where(keys.ep > 1, 2.0 * rows * layer_input_bytes(keys, model.hidden_size), 0.0)
+    """Send and receive buffers of the expert exchange on the hottest rank, for the model's widest mixture: [K]."""
+    mixtures = [layer.moe for layer in model.layer_kinds if layer.moe is not None]
+    if not mixtures:
+        return np.zeros(len(keys))
+    widest = max(mixtures, key=lambda moe: moe.top_k)
+    sent = widest.top_k * layer_input_bytes(keys, model.hidden_size)
+    return np.where(keys.ep > 1, sent * (1.0 + keys.hottest(widest.num_experts)), 0.0)

@@ -29,6 +29,7 @@ from planner.predict.memory.moments import MomentTerms, states_by_moment
 from planner.predict.memory.states import StateBytes, gradient_bytes, state_bytes
 from planner.predict.memory.zero_memory import working_copy_bytes, zero_states
 from planner.question.problem import Workload
+from planner.question.routing import load_of
 from planner.strategy.rows import StrategyRows, distinct_rows, v_placed, waiting_head
 from planner.strategy.strategy import Relief
 from solver.arrays import Array, Ints
@@ -127,7 +128,8 @@ class CostModel:
     def _keys(self, rows: StrategyRows) -> tuple[LayerKeys, Ints]:
         distinct, key = distinct_rows([getattr(rows, name) for name in KEY_COLUMNS])
         columns = {name: distinct[:, column].astype(np.float64) for column, name in enumerate(KEY_COLUMNS)}
-        return LayerKeys(**columns, sequence_length=self.workload.sequence_length), key
+        routing = load_of(self.workload.routing, self.model)
+        return LayerKeys(**columns, sequence_length=self.workload.sequence_length, routing=routing), key
 
     def layers_s(self, rows: StrategyRows) -> Array:
         """Seconds that one micro-batch takes in all layers, without relief and ZeRO-2/3 traffic: [R]."""

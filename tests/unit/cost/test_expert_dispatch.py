@@ -99,4 +99,4 @@ def test_a_dispatch_in_eight_bit_carries_a_byte_and_its_scales() -> None:
 def test_the_model_says_which_groups_a_token_may_reach() -> None:
     model = builtin_model("deepseek-v3")
     last = next(operator for operator in layer_operators(model, 1) if operator.name == "experts_down")
-    assert routing_of(last) == Routing(8.0, 8, 4)
+    assert routing_of(last) == Routing(8.0, 8, 4, 256)
