@@ -54,6 +54,7 @@ MEGATRON_CORE = Physics(
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,
     overlap_warmup_chunk=True,
+    eight_bit_experts=True,
 )
 """As a tuned run, with a host and three facts of the release.
 

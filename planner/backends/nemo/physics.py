@@ -17,6 +17,7 @@ NEMO = Physics(
     call_s=CORE_CALL_S,
     expert_launches=CORE_EXPERT_LAUNCHES,
     each_expert_s=CORE_EACH_EXPERT_S,
+    eight_bit_experts=True,
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,
 )

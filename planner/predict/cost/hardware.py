@@ -98,6 +98,11 @@ class Hardware:
         return queued_latency_s(group_size, stride, self.levels)
 
     @property
+    def eight_bit_experts(self) -> bool:
+        """Whether this run keeps inputs and copies of weights of its experts in 8 bit."""
+        return self.rates.casts and self.physics.eight_bit_experts
+
+    @property
     def meeting_s(self) -> float:
         """Host seconds for each member and collective; ranks of one node meet for free."""
         return self.physics.meeting_s if self.num_devices > self.pool.devices_per_node else 0.0

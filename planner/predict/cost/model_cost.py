@@ -35,7 +35,7 @@ from planner.predict.cost.payload import vocabulary_bytes
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import backward_working_bytes
-from planner.predict.memory.framework_memory import with_framework_kept
+from planner.predict.memory.framework_memory import with_eight_bit_experts, with_framework_kept
 from planner.question.problem import Workload
 from planner.strategy.strategy import Relief
 from solver.arrays import Array
@@ -152,7 +152,8 @@ def layer_seconds(model: ModelSpec, hardware: Hardware, keys: LayerKeys) -> Arra
 def _kinds(model: ModelSpec, hardware: Hardware) -> list[Sequence[Operator]]:
     """The operators of each layer kind."""
     kinds = range(len(model.layer_kinds))
-    return [with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in kinds]
+    kept = [with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in kinds]
+    return [with_eight_bit_experts(operators) for operators in kept] if hardware.eight_bit_experts else list(kept)
 
 
 def _layer_table(
