@@ -110,7 +110,7 @@ class Groups:
 
 def _rings(group_size: Array, stride: Array, levels: Sequence[NetworkLevel], reduces: bool) -> Rings:
     latency_s = tree_s = np.zeros(np.broadcast_shapes(group_size.shape, stride.shape))
-    links = _Links()
+    links = Links()
     below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
@@ -126,7 +126,7 @@ def _rings(group_size: Array, stride: Array, levels: Sequence[NetworkLevel], red
     return Rings(links.pipelined_s(), latency_s, tree_s)
 
 
-class _Links:
+class Links:
     """The levels that one collective crosses, innermost first, and how their times add up."""
 
     def __init__(self) -> None:
@@ -146,11 +146,16 @@ class _Links:
         self._seconds_a_byte.append(seconds_a_byte)
         self._link_s.append(own_s)
 
-    def pipelined_s(self) -> Array:
-        """``longest + (1 - w)(sum - longest)``."""
+    def longest_s(self) -> Array:
+        """Seconds of the link that is busy for longest."""
         longest_s: Array = np.zeros(())
         for link_s in self._link_s:
             longest_s = np.maximum(longest_s, link_s)
+        return longest_s
+
+    def pipelined_s(self) -> Array:
+        """``longest + (1 - w)(sum - longest)``."""
+        longest_s = self.longest_s()
         return longest_s + (1 - PIPELINING) * (self._total_s - longest_s)
 
 
@@ -168,13 +173,8 @@ def collective_s(
     group_size: Array,
     stride: Array,
     levels: Sequence[NetworkLevel],
-    copies: float = 0.0,
 ) -> Array:
-    """Seconds of one collective; all arguments broadcast.  A group of one, or zero bytes, costs nothing.
-
-    ``copies``: of an all_to_all that sends each token to that many experts, and only once to a part of the network
-    that holds several of them; 0 = everything travels as it is.
-    """
+    """Seconds of one collective; all arguments broadcast.  A group of one, or zero bytes, costs nothing."""
     # Groups often have fewer distinct values than sizes: they keep their own shape and broadcast late.
     size_bytes = np.asarray(size_bytes, dtype=np.float64)
     group_size = np.asarray(group_size, dtype=np.float64)
@@ -182,7 +182,7 @@ def collective_s(
     if op == "send_recv":
         time_s = _send_recv_s(size_bytes, stride, levels)
     elif op == "all_to_all":
-        time_s = _all_to_all_s(size_bytes, group_size, stride, levels, copies)
+        time_s = _all_to_all_s(size_bytes, group_size, stride, levels)
     else:
         return ring_s(op, size_bytes, group_size, Groups(group_size, stride).rings(levels, op))
     return _where_happens(time_s, size_bytes, group_size)
@@ -238,32 +238,17 @@ def members_within(level: NetworkLevel, group_size: Array, stride: Array) -> Arr
     return np.minimum(group_size, np.maximum(1.0, np.floor(shared / stride)))
 
 
-def _all_to_all_s(
-    size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel], copies: float
-) -> Array:
-    links = _Links()
-    below, within = np.ones(()), np.ones(())
+def _all_to_all_s(size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:
+    links = Links()
+    below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
         line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind] * ALL_TO_ALL_FRACTION
         amount = size_bytes * (inside - below) / group_size
-        # A token is handed on inside a node, never from node to node: switches above do not merge its copies.
-        within = within if index and level.kind in BEHIND_NICS and levels[index - 1].kind in BEHIND_NICS else below
-        if copies > 1:
-            amount = amount * distinct_fraction(copies, group_size / within)
         # Messages to all peers are in flight together: latency grows with log of the peers, not with their number.
         links.add(level, 1.0 / line, amount, np.ceil(np.log2(np.maximum(inside / below, 1.0))) * level.latency_s)
         below = inside
     return links.pipelined_s()
-
-
-def distinct_fraction(copies: float, parts: Array) -> Array:
-    """Distinct parts of the network that ``copies`` independent draws among ``parts`` hit, over ``copies``.
-
-    ``parts (1 - (1 - 1 / parts) ^ copies) / copies``: a token for 8 experts on 8 nodes crosses to 5.25 of them.
-    """
-    share: Array = parts * (1.0 - (1.0 - 1.0 / np.maximum(parts, 1.0)) ** copies) / copies
-    return share
 
 
 def _send_recv_s(size_bytes: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:

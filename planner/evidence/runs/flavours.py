@@ -59,6 +59,8 @@ class Flavour:
     """Rows without degrees shard parameters over all devices, each taking its part of the batch at once (JAX)."""
     whole_layers: bool = False
     """Layers run whole by PyTorch on each device: their memory is ``planner.evidence.runs.whole_layer_memory``'s."""
+    forced_balance: bool = False
+    """Whether such runs spread tokens evenly over experts by force, or drop what is above the mean."""
     megatron_defaults: bool = False
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
@@ -124,9 +126,11 @@ TORCHTITAN = Flavour(
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
     "NeMo performance recipe", backend="nemo", overlap_tp=True, expert_tensor_parallel_is_tp=False,
-    gradient_dtype="bf16", traits=nemo.NEMO,
+    gradient_dtype="bf16", traits=nemo.NEMO, forced_balance=True,
 )  # fmt: skip
-"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes).
+Benchmarks: the router is force-balanced, or experts drop what exceeds their capacity (Megatron-Bridge, its performance
+recipes and apply_moe_token_drop)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
     backend="megatron",

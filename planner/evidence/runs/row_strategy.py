@@ -11,7 +11,7 @@ compute where the back-end balances its stages so.  The row's recompute policy a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.evidence.runs.described_traits import described_traits
@@ -25,6 +25,7 @@ from planner.model.spec import ModelSpec
 from planner.predict.physics.physics import Physics
 from planner.predict.schedule.orders import order_findings
 from planner.question.problem import OptimizerName, Workload
+from planner.question.routing import EVEN
 from planner.strategy.strategy import RecomputeModule, RecomputePolicy, Strategy
 
 ARITHMETIC = (
@@ -42,6 +43,13 @@ WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
 figures)."""
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
+NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe")
+"""What a row may list in its recompute column, separated by commas."""
+EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)
+ONCE_A_NODE = re.compile(r"\b(DeepEP|HybridEP)\b", re.IGNORECASE)
+NARROW_DISPATCH = re.compile(r"\bfp8 dispatch\b", re.IGNORECASE)
+FORCED_BALANCE = re.compile(r"force-balanced|balanced gate|forced? balanc", re.IGNORECASE)
+ONCE_AN_EXPERT = re.compile(r"\bA2A dispatcher\b|\ball-?to-?all dispatcher\b", re.IGNORECASE)
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
 FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
 """NeMo releases whose recipes left the experts' tensor parallelism to Megatron-Core's default, which is tp.
@@ -110,6 +118,7 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
         precision=precision,  # type: ignore[arg-type]  # one of the three above
         optimizer=optimizer,
         gradient_dtype=flavour.gradient_dtype,
+        routing=EVEN if flavour.forced_balance or FORCED_BALANCE.search(row.notes) else None,
     )
 
 
@@ -133,8 +142,13 @@ def arithmetic_of_row(row: TruthRow) -> str:
 
 
 def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
-    """The flavour's traits, and what the row says of its software."""
-    return described_traits(flavour, described(row))
+    """The flavour's traits, what the row says of its software, and the dispatcher that its notes name."""
+    traits = described_traits(flavour, described(row))
+    if ONCE_A_NODE.search(row.notes):
+        traits = replace(traits, dispatch="node")
+    elif ONCE_AN_EXPERT.search(row.notes):
+        traits = replace(traits, dispatch="expert")
+    return replace(traits, narrow_dispatch=True) if NARROW_DISPATCH.search(row.notes) else traits
 
 
 def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: Flavour) -> Strategy:
@@ -152,18 +166,18 @@ def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: 
         ep=degrees.ep,
         etp=_expert_tensor(row, degrees, model, flavour),
         pp=degrees.pp,
-        vpp=degrees.vpp,
         dp_replicate=replicate,
         dp_shard=shard,
         micro_batch_size=degrees.micro_batch_size,
         num_microbatches=degrees.num_microbatches,
-        **_schedule(row, degrees),
+        **{"vpp": degrees.vpp, **_schedule(row, degrees)},
         zero_stage=zero,
         recompute=policy,
         recompute_modules=modules,
         overlap_grad_reduce=flags.get("overlap-grad-reduce") == "True" if switch else flavour.overlap_grad_reduce,
         overlap_param_gather=flags.get("overlap-param-gather") == "True" if switch else flavour.overlap_param_gather,
         overlap_tp=(flavour.overlap_tp or "async TP" in row.notes) and degrees.tp > 1,
+        overlap_ep=EXPERT_OVERLAP.search(row.notes) is not None and degrees.ep > 1,
     )
 
 
@@ -213,6 +227,9 @@ def _schedule(row: TruthRow, degrees: Degrees) -> dict[str, Any]:
         raise RowUnmapped("schedule ZB-2p is not modelled")
     if re.search(r"\bzb-?v\b", words):
         return {"schedule": "zbv", "vpp": 2}
+    if re.search(r"\bdualpipe(v|\b)", words):
+        # DualPipe sends two streams through a V of twice the stages, each held twice; its V form holds each once.
+        return {"schedule": "dualpipev", "vpp": 2}
     if re.search(r"\bzb-?(1p|h1)\b", words):
         return {"schedule": "zb_h1"}
     if degrees.vpp > 1:
@@ -259,6 +276,10 @@ def _recompute(row: TruthRow, flavour: Flavour) -> tuple[RecomputePolicy, tuple[
     if words == "selective":
         # torchtitan and fms keep matmul and attention outputs and replay the rest; Megatron replays the core.
         return "selective", OPERATOR_MODULES if flavour.zero_stage == 3 else SELECTIVE_MODULES
+    listed = tuple(word.strip() for word in words.split(","))
+    modules = tuple(module for module in NAMED_MODULES if module in listed)
+    if len(modules) == len(listed):
+        return "selective", modules
     raise RowUnmapped("a partial recompute policy is not described by its name")
 
 

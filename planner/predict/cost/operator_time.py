@@ -118,12 +118,12 @@ def is_matmul(operator: Operator) -> bool:
 
 
 def matmul_sizes(operator: Operator, keys: LayerKeys) -> Sizes:
-    """What one device multiplies: [K] each."""
+    """What one device multiplies, of routed experts the hottest one: [K] each."""
     tokens = keys.tokens
     n, k = np.full_like(tokens, float(operator.out_features)), np.full_like(tokens, float(operator.in_features))
     one = np.ones_like(tokens)
     if operator.op_class == "grouped_matmul":
-        rows = tokens / keys.sequence_split * operator.tokens_per_token * keys.etp
+        rows = tokens / keys.sequence_split * operator.tokens_per_token * keys.etp * keys.hottest(operator.num_experts)
         experts = np.maximum(operator.num_experts / keys.ep, 1.0)
         if operator.shard == "expert_column":
             return rows / experts, n / keys.etp, k, experts
@@ -138,7 +138,11 @@ def matmul_sizes(operator: Operator, keys: LayerKeys) -> Sizes:
 def moved_bytes(operator: Operator, keys: LayerKeys) -> Array:
     """Bytes that a point-wise operator reads and writes on one device, in 16 bit: [K]."""
     width = float(operator.read_width + operator.write_width)
-    return _rows(operator, keys) * width / _feature_split(operator, keys) * 2.0
+    moved: Array = _rows(operator, keys) * width / _feature_split(operator, keys) * 2.0
+    if operator.op_class == "permute":
+        # One of its two copies is of the tokens that this rank has, the other of those that it receives.
+        return moved * 0.5 * (1.0 + keys.hottest(operator.num_experts))
+    return moved
 
 
 def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, flops: Array) -> Prediction | None:
@@ -201,7 +205,7 @@ def _rows(operator: Operator, keys: LayerKeys) -> Array:
     if operator.shard in ("sequence", "replicated"):
         return keys.tokens / keys.sequence_split
     if operator.shard.startswith("expert"):
-        return keys.tokens / keys.sequence_split * keys.etp
+        return keys.tokens / keys.sequence_split * keys.etp * keys.hottest(operator.num_experts)
     return keys.tokens
 
 
