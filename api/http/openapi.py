@@ -13,7 +13,6 @@ from api.wire.problem_details import MEDIA_TYPE, ProblemDetails
 from api.wire.questions import (
     EmissionQuestion,
     EstimateQuestion,
-    LabelQuestion,
     PlanQuestion,
     ProfileName,
     Question,
@@ -25,6 +24,7 @@ from api.wire.sweeps import SweepRequest
 from api.wire.uploads import CompletionQuestion, ImportQuestion
 from planner.backends.registry import backends
 from planner.evidence.accuracy.report_document import AccuracyReport
+from planner.operations.registry import OPERATIONS
 from planner.question.problem import ANY
 from planner.version import __version__
 
@@ -36,7 +36,6 @@ BODIES: tuple[type[BaseModel], ...] = (
     ThroughputQuestion,
     ReplanQuestion,
     EmissionQuestion,
-    LabelQuestion,
     ProfileName,
     StrategyText,
     SweepRequest,
@@ -44,6 +43,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     ImportQuestion,
     AccuracyReport,
     ProblemDetails,
+    *(operation.body for operation in OPERATIONS if operation.body is not None),
 )
 """Models that routes name only by reference."""
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from api.solving.watch import Watch
+from planner.operations.operation import Operation, Session
+from planner.operations.registry import OPERATIONS
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
+from planner.search.options import SearchOptions
 from profiles.document import Document, canonical_json
+
+if TYPE_CHECKING:
+    from planner.store.repository import Store
 
 Payload = Mapping[str, Any]
 Task = Callable[[Payload, Watch], bytes]
@@ -56,70 +63,6 @@ def estimate(payload: Payload, watch: Watch) -> bytes:
     )
 
 
-def explanation(payload: Payload, watch: Watch) -> bytes:
-    """Why this plan."""
-    from planner.answers.explain.why import explain
-
-    return _document(explain(_plan(payload), with_neighbours=not payload.get("brief", False)))
-
-
-def why_not(payload: Payload, watch: Watch) -> bytes:
-    """Why not another choice."""
-    from planner.answers.explain.why_not import why_not as ask
-    from planner.search.options import SearchOptions
-
-    return _document(ask(_plan(payload), payload["pins"], SearchOptions(top_k=0), watch.check))
-
-
-def timeline(payload: Payload, watch: Watch) -> bytes:
-    """The simulated step, in the trace-event format that Perfetto opens."""
-    from planner.plan.timeline import plan_timeline
-    from planner.predict.schedule.trace import trace_json
-
-    plan = _plan(payload)
-    return trace_json(plan_timeline(plan), plan.step_time_s).encode()
-
-
-def sensitivity(payload: Payload, watch: Watch) -> bytes:
-    """How much the plan depends on numbers that may be wrong."""
-    from planner.answers.sensitivity import sensitivity as analyse
-    from planner.search.options import SearchOptions
-
-    replan = bool(payload.get("replan", False))
-    changes = tuple(payload["changes"])
-    return _document(
-        analyse(_plan(payload), changes, replan=replan, options=SearchOptions(top_k=0), progress=watch.check)
-    )
-
-
-def step(payload: Payload, watch: Watch) -> bytes:
-    """The simulated step, as columns."""
-    from planner.answers.views.step import step_view
-
-    return _document(step_view(_plan(payload)))
-
-
-def mesh(payload: Payload, watch: Watch) -> bytes:
-    """Where every rank runs."""
-    from planner.answers.views.mesh import mesh_view
-
-    return _document(mesh_view(_plan(payload)))
-
-
-def leaning(payload: Payload, watch: Watch) -> bytes:
-    """Which numbers the plan leans on."""
-    from planner.answers.views.leaning import leaning_view
-
-    return _document(leaning_view(_plan(payload), payload["rows"]))
-
-
-def report(payload: Payload, watch: Watch) -> bytes:
-    """The plan as one HTML page."""
-    from planner.answers.views.report.page import report_page
-
-    return report_page(_plan(payload)).encode()
-
-
 def emission(payload: Payload, watch: Watch) -> bytes:
     """The launch files of a plan, with their manifest; no search.
 
@@ -147,8 +90,7 @@ def emission(payload: Payload, watch: Watch) -> bytes:
         "launch_notes": list(emission.launch_notes),
         "files": dict(emission.files),
     }
-    # Not canonical: the manifest keeps its order, so that a folder is the same wherever it is written.
-    return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return _in_order(content)
 
 
 def quick_plan(payload: Payload, watch: Watch) -> bytes:
@@ -164,7 +106,6 @@ def replan(payload: Payload, watch: Watch) -> bytes:
     """The plan on other devices, and what must move."""
     from planner.answers.replan.replan import replan as plan_again
     from planner.errors import DocumentInvalid
-    from planner.search.options import SearchOptions
 
     devices = payload["devices"]
     if devices is not None and devices > payload["most_devices"]:
@@ -190,17 +131,20 @@ def measurement_import(payload: Payload, watch: Watch) -> bytes:
     return stored(payload, watch.check).model_dump_json().encode()
 
 
+def view(operation: Operation[Any, Any], payload: Payload, watch: Watch) -> bytes:
+    """What an operation says about the plan whose text is sent in the place of its name."""
+    plan = _plan(payload)
+    session = Session(lambda _reference: plan, _no_store, SearchOptions(top_k=0), watch.check)
+    answer = operation.work(session, operation.request(**{**payload, "plan": plan.plan_id}))
+    if isinstance(answer, Document):
+        return _document(answer)
+    return answer.encode() if isinstance(answer, str) else _in_order(answer)
+
+
 TASKS: dict[str, Task] = {
+    **{each.name: partial(view, each) for each in OPERATIONS if each.served == "view"},
     "plan": plan,
     "estimate": estimate,
-    "explanation": explanation,
-    "why_not": why_not,
-    "timeline": timeline,
-    "sensitivity": sensitivity,
-    "step": step,
-    "mesh": mesh,
-    "leaning": leaning,
-    "report": report,
     "emission": emission,
     "quick_plan": quick_plan,
     "replan": replan,
@@ -234,6 +178,15 @@ def _stored(text: str) -> Plan:
 
 def _document(document: Document) -> bytes:
     return document.canonical_json().encode()
+
+
+def _in_order(data: Any) -> bytes:
+    """Not canonical: a manifest keeps its order, so that a folder is the same wherever it is written."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def _no_store() -> Store:
+    raise RuntimeError("a computing process opens no database")
 
 
 def _json(data: Any) -> bytes:

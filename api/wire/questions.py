@@ -177,14 +177,6 @@ class EmissionQuestion(Document):
         return emission_of_today(data)
 
 
-class LabelQuestion(Document):
-    """``PUT /v1/labels/{name}``: which plan the label means from now on."""
-
-    plan: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")] = Field(
-        description="id, unique prefix or label"
-    )
-
-
 class ProfileName(Document):
     """``PUT /v1/profiles/{name}``: which measured profile of this server the name means."""
 

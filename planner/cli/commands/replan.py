@@ -59,7 +59,7 @@ def replan(  # noqa: PLR0917  # a flag is an argument
     with asked_service(server, database) as service:
         if service is not None:
             refuse(service, {"--no-store": no_store}, "plan on this machine")
-            made = service.replan(stored_reference(plan, service), devices, lost, top)
+            made = service.replan(stored_reference(plan), devices, lost, top)
         else:
             from planner.answers.replan.replan import replan as plan_again
             from planner.cli.progress import search_progress
