@@ -24,7 +24,7 @@ from planner.answers.sweep.answer import NOT_REACHED
 from planner.answers.throughput.curve import Throughput
 from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.operations.operation import Operation, Session
-from planner.operations.plan_reference import PlanRequest, file_or_stored, is_plan_file, stored_reference
+from planner.operations.plan_reference import PlanRequest, file_or_stored, stored_reference
 from planner.operations.plans import GET_PLAN
 from planner.plan.plan import Plan
 from planner.search.options import Progress, SearchOptions, SearchProgress
@@ -75,13 +75,12 @@ class RemoteService:
         search: SearchOptions | None = None,
         progress: Callable[..., None] | None = None,
     ) -> A:
-        """See ``Service``: a plan of a file here is worked on here, or refused."""
-        if not operation.reads_files:
-            for part in operation.plans:
-                stored_reference(getattr(asked, part))
-        elif any(is_plan_file(getattr(asked, part)) for part in operation.plans):
+        """See ``Service``: what is asked about files of this machine is worked out here, or refused."""
+        if operation.reads_files is not None and operation.reads_files(asked):
             plan_of = partial(file_or_stored, stored=lambda each: self.call(GET_PLAN, PlanRequest(plan=each)))
-            return operation.work(Session(plan_of, _no_store, search, progress), asked)
+            return operation.work(Session(plan_of, _no_store, search=search, progress=progress), asked)
+        for part in operation.plans:
+            stored_reference(getattr(asked, part))
         return _said(lambda: self._client.call(operation, asked))
 
     def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
@@ -122,18 +121,6 @@ class RemoteService:
         view = _said(lambda: self._client.emission(reference, backend, launcher=launcher))
         write_view(view, directory)
         return view.model_dump(mode="json", exclude={"files"})
-
-    def listing(self, kind: str) -> list[dict[str, Any]]:
-        """See ``PlanService``."""
-        lists = {"models": self._client.models, "clusters": self._client.clusters, "devices": self._client.devices}
-        return [{key: value for key, value in each.items() if key != "builtin"} for each in _said(lists[kind])]
-
-    def document(self, kind: str, name: str) -> dict[str, Any]:
-        """See ``PlanService``."""
-        if kind == "devices":
-            return _said(lambda: self._client.get_device(name))
-        named = self._client.get_model if kind == "models" else self._client.get_cluster
-        return dict(_said(lambda: named(name)).document)
 
 
 def _no_store() -> Store:

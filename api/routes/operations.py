@@ -79,7 +79,7 @@ def _endpoint(operation: Operation[Any, Any]) -> Callable[..., Any]:
             return await _view(request, service, operation, asked)
         if operation.changes:
             await service.audit.begin(request, caller)
-        session = Session(service.store.get_plan, lambda: service.store)
+        session = Session(service.store.get_plan, lambda: service.store, service.resolver.stored)
         return await to_thread.run_sync(operation.work, session, asked)
 
     parameters = [

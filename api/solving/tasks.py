@@ -134,7 +134,7 @@ def measurement_import(payload: Payload, watch: Watch) -> bytes:
 def view(operation: Operation[Any, Any], payload: Payload, watch: Watch) -> bytes:
     """What an operation says about the plan whose text is sent in the place of its name."""
     plan = _plan(payload)
-    session = Session(lambda _reference: plan, _no_store, SearchOptions(top_k=0), watch.check)
+    session = Session(lambda _name: plan, _no_store, search=SearchOptions(top_k=0), progress=watch.check)
     answer = operation.work(session, operation.request(**{**payload, "plan": plan.plan_id}))
     if isinstance(answer, Document):
         return _document(answer)

@@ -94,42 +94,6 @@ class EmissionView(Document):
     files: dict[str, str] = Field(description="relative path -> text")
 
 
-class NamedView(Document):
-    """A named document and its version."""
-
-    name: str
-    version: int
-    sha: str = Field(description="the document's id: the ETag to send with If-Match")
-    created_at: datetime | None = Field(default=None, description="null = built in")
-    builtin: bool
-    document: dict[str, Any]
-
-
-class Listing(Document):
-    """Names with what a person asks first about each."""
-
-    items: tuple[dict[str, Any], ...]
-
-
-class BackEndView(Document):
-    """Software that trains, as ``constraints.backends`` names it."""
-
-    name: str
-    title: str
-    summary: str
-    releases: tuple[str, ...] = Field(description="the default first; a question says NAME==RELEASE for another")
-    vendors: tuple[str, ...] = Field(description="makers of the devices that it trains on; empty = all")
-    writes_files: bool = Field(description="launch files can be written for it; `any` means these")
-    predicts_only: tuple[str, ...] = Field(description="releases that no launch files are written for")
-    launchers: tuple[str, ...] = Field(description="what starts its processes; empty where no files are written")
-
-
-class BackEndListing(Document):
-    """Every back-end that this service knows."""
-
-    items: tuple[BackEndView, ...]
-
-
 class RequestView(Document):
     """A scheduler's own request: what became of it."""
 

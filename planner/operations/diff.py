@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.answers.diff import PlanDiff, diff_plans
 from planner.operations.operation import Operation
-from planner.operations.plan_reference import PlanName
+from planner.operations.plan_reference import PlanName, is_plan_file
 from profiles.document import Document
 
 
@@ -24,5 +24,6 @@ DIFF = Operation(
     work=lambda session, asked: diff_plans(session.plan(asked.a), session.plan(asked.b)),
     path="/v1/plans/{a}/diff/{b}",
     plans=("a", "b"),
-    reads_files=True,
+    reads_files=lambda asked: is_plan_file(asked.a) or is_plan_file(asked.b),
+    command="diff",
 )

@@ -44,6 +44,7 @@ TIMELINE = Operation(
     path="/v1/plans/{plan}/timeline",
     served="view",
     plans=("plan",),
+    command="plan --trace",
 )
 STEP = Operation(
     name="get_step",
@@ -90,4 +91,5 @@ REPORT = Operation(
     path="/v1/plans/{plan}/report",
     served="view",
     plans=("plan",),
+    command="explain --html",
 )

@@ -44,4 +44,5 @@ EXPLAIN = Operation(
     served="view",
     searches=lambda asked: asked.why_not is not None,
     plans=("plan",),
+    command="explain",
 )

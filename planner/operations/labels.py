@@ -50,7 +50,8 @@ class LabelRequest(LabelName):
 
 
 def _put(session: Session, asked: LabelRequest) -> LabelView:
-    session.store().label_plan(asked.name, asked.plan)
+    store = session.store()
+    store.label_plan(asked.name, store.resolve(asked.plan))
     return _get(session, asked)
 
 
@@ -77,6 +78,7 @@ PUT_LABEL = Operation(
     body=LabelQuestion,
     example={"plan": "0123456789abcdef"},
     changes=True,
+    command="plans label",
 )
 GET_LABEL = Operation(
     name="get_label",

@@ -8,7 +8,7 @@ it come the route with its OpenAPI entry (``api.routes.operations``), the call o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -46,6 +46,8 @@ class Session:
     plan: Callable[[str], Plan]
     """The plan of an id, a prefix or a label; on a person's machine also of a file.  Raises NotFound, Conflict."""
     store: Callable[[], Store]
+    named: Callable[[Literal["model", "cluster"]], Iterable[tuple[str, Any]]] = lambda kind: ()
+    """Models or clusters that are stored under a name here, besides the built-in ones."""
     search: SearchOptions | None = None
     """Bounds of searches; None = until proved, without runners-up."""
     progress: Callable[..., None] | None = None
@@ -86,9 +88,11 @@ class Operation(Generic[Q, A]):
     most: Mapping[str, int] = field(default_factory=dict)
     """The most values of a part that a service takes at once."""
     plans: tuple[str, ...] = ()
-    """Parts that name a plan.  One that is a file of this machine is sent to no service."""
-    reads_files: bool = False
-    """Whether the work is done here where a plan is a file, instead of being refused."""
+    """Parts that name a plan.  One that is a file of this machine is sent to no service: that is refused."""
+    reads_files: Callable[[Q], bool] | None = None
+    """Whether files of this machine are meant, about which the work is done here."""
+    command: str = ""
+    """The command of the command line, where there is one."""
 
     @property
     def path_parts(self) -> tuple[str, ...]:

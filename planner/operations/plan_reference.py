@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from planner.errors import Conflict, DocumentInvalid, NotFound
-from planner.operations.reading import read_json
+from planner.operations.reading import file_exists, read_json
 from planner.plan.plan import Plan
 from profiles.document import Document
 from profiles.validation import read_document
@@ -47,7 +47,7 @@ def file_or_stored(reference: str, stored: Callable[[str], Plan]) -> Plan:
 
 def is_plan_file(reference: str) -> bool:
     """Whether a file of this machine is meant.  Raises NotFound for one that is not there."""
-    if reference == "-" or _exists(Path(reference)):
+    if reference == "-" or file_exists(Path(reference)):
         return True
     if "/" in reference or Path(reference).suffix in {".json", ".yaml", ".yml"}:
         raise NotFound(
@@ -100,10 +100,3 @@ def document_part(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(document.get("search"), dict):
         document["search"] = {key: value for key, value in document["search"].items() if key != "wall_s"}
     return document
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from planner.operations.operation import Operation, Session, Wire
-from planner.operations.plan_reference import PlanRequest
+from planner.operations.plan_reference import PlanRequest, is_plan_file
 from planner.plan.plan import Plan, PlanOutcome, PlanStatus
 from planner.store.records import PlanRecord
 from profiles.document import Document
@@ -104,6 +104,7 @@ LIST_PLANS = Operation(
     answer=PlanPage,
     work=_page,
     path="/v1/plans",
+    command="plans list",
 )
 GET_PLAN = Operation(
     name="get_plan",
@@ -115,5 +116,6 @@ GET_PLAN = Operation(
     path="/v1/plans/{plan}",
     served="own",
     plans=("plan",),
-    reads_files=True,
+    reads_files=lambda asked: is_plan_file(asked.plan),
+    command="plans show",
 )

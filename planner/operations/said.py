@@ -37,7 +37,7 @@ def said_problem(model: Any, cluster: Any, devices: int | None, said: Mapping[st
     from planner.operations.calibration_choice import chosen_calibration
     from planner.operations.megatron_script import megatron_script
     from planner.operations.profile_choice import chosen_profile
-    from planner.operations.question import cluster_of, complete_problem, model_of
+    from planner.operations.question import asked_problem, cluster_of, model_of
 
     if cluster is None:
         raise DocumentInvalid("on which devices?", where="cluster", hint="give a name, a file or a document")
@@ -46,7 +46,7 @@ def said_problem(model: Any, cluster: Any, devices: int | None, said: Mapping[st
     spec = script.model if script else model_of(model)
     where = cluster_of(cluster, devices or (script.num_devices if script else None))
     text = said.get("calibration")
-    return complete_problem(
+    return asked_problem(
         spec,
         where,
         read_document(Workload, parts["workload"], "workload"),

@@ -42,4 +42,5 @@ SENSITIVITY = Operation(
     searches=lambda asked: asked.replan,
     most={"changes": 8},
     plans=("plan",),
+    command="sensitivity",
 )

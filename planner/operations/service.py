@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from planner.errors import Conflict, NotFound
+from planner.errors import Conflict, MeshwrightError, NotFound
 
 if TYPE_CHECKING:
     from planner.answers.replan.replan import Replan
@@ -74,7 +74,14 @@ class LocalService:
         """See ``Service``."""
         from planner.operations.operation import Session
 
-        return operation.work(Session(self._plan, self._stored, search, progress), asked)
+        session = Session(self._plan, self._stored, search=search, progress=progress)
+        try:
+            return operation.work(session, asked)
+        except MeshwrightError as error:
+            if error.where in operation.path_parts:
+                # A person reads the name of the command, not that of a part of an address.
+                error.where = operation.command
+            raise
 
     def _stored(self) -> Store:
         from planner.store import open_store
@@ -124,14 +131,6 @@ class PlanService(Service, Protocol):
         Their ``manifest``, ``step_time_s``, ``launch_notes``, ``slower_by`` (over the plan that was named) and
         ``difference`` (a ``PlanDiff`` as plain data; absent or None where the files are of the plan that was named).
         """
-        ...
-
-    def listing(self, kind: str) -> list[dict[str, Any]]:
-        """``models``, ``clusters`` or ``devices``: a line of plain data each."""
-        ...
-
-    def document(self, kind: str, name: str) -> dict[str, Any]:
-        """One of them, whole."""
         ...
 
 
