@@ -23,7 +23,7 @@ from api.client.emissions import Emissions
 from api.client.jobs import Progress, Started
 from api.client.patience import Patience
 from api.client.question_body import Asked, body_of, new_key, path_part
-from api.client.stored_plans import check_plan, read_plan
+from api.client.stored_plans import read_plan
 from api.client.sweeps import Sweeps
 from api.client.transport import Transport, read_answer
 from api.client.uploads import Uploads
@@ -36,6 +36,7 @@ from planner.operations.clusters import GET_CLUSTER, LIST_CLUSTERS
 from planner.operations.devices import GET_DEVICE, LIST_DEVICES
 from planner.operations.models import GET_MODEL, LIST_MODELS
 from planner.operations.named import NamedRequest, NamedView, Nothing
+from planner.operations.replan import REPLAN, ReplanRequest
 from planner.plan.plan import Plan
 
 ACCEPTED = 202
@@ -133,10 +134,7 @@ class Client(Emissions):
         self, plan: str, *, devices: int | None = None, lost_nodes: tuple[int, ...] = (), top_k: int = 0
     ) -> Replan:
         """The plan on other devices, and what must move; give ``devices`` or ``lost_nodes``."""
-        body = {"devices": devices, "lost_nodes": list(lost_nodes), "top_k": top_k}
-        found = self._transport.ask(Replan, "POST", f"/v1/plans/{path_part(plan, 'plan')}:replan", body=body)
-        check_plan(found.plan, found.new_plan_id)
-        return found
+        return self.call(REPLAN, ReplanRequest(plan=plan, devices=devices, lost_nodes=lost_nodes, top_k=top_k))
 
     def check_problem(self, question: Asked) -> ProblemCheck:
         """What is wrong with a question, all findings at once; nothing is searched or stored."""

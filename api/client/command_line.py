@@ -19,7 +19,6 @@ from api.client.stored_plans import write_view
 from api.wire.jobs import JobProgress
 from api.wire.problem_details import FLAG_POINTERS
 from api.wire.sweeps import UNANSWERED, SweepCellView
-from planner.answers.replan.replan import Replan
 from planner.answers.sweep.answer import NOT_REACHED
 from planner.answers.throughput.curve import Throughput
 from planner.errors import MeshwrightError, NoFeasiblePlan
@@ -74,6 +73,7 @@ class RemoteService:
         *,
         search: SearchOptions | None = None,
         progress: Callable[..., None] | None = None,
+        keep: bool = True,
     ) -> A:
         """See ``Service``: what is asked about files of this machine is worked out here, or refused."""
         if operation.reads_files is not None and operation.reads_files(asked):
@@ -101,10 +101,6 @@ class RemoteService:
     def throughput(self, question: Mapping[str, Any]) -> Throughput:
         """See ``PlanService``."""
         return _said(lambda: self._client.throughput(question))
-
-    def replan(self, reference: str, devices: int | None, lost_nodes: tuple[int, ...], top_k: int) -> Replan:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.replan(reference, devices=devices, lost_nodes=lost_nodes, top_k=top_k))
 
     def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         """See ``PlanService``."""

@@ -16,6 +16,7 @@ from api.wire.views import EmissionView
 from planner.answers.diff import PlanDiff
 from planner.answers.explain.why import Explanation
 from planner.answers.explain.why_not import WhyNot
+from planner.answers.replan.replan import Replan
 from planner.answers.sensitivity import Sensitivity
 from planner.backends.emission.write import sha256, write_folder
 from planner.operations.diff import DIFF, DiffRequest
@@ -139,7 +140,13 @@ def write_view(view: EmissionView, folder: Path) -> Path:
     return write_folder(view.files, executables, view.manifest, folder)
 
 
-READERS: dict[Any, Callable[[bytes], Any]] = {Plan: read_plan, str: bytes.decode}
+def _read_replan(content: bytes) -> Replan:
+    found = read_answer(Replan, content)
+    check_plan(found.plan, found.new_plan_id)
+    return found
+
+
+READERS: dict[Any, Callable[[bytes], Any]] = {Plan: read_plan, Replan: _read_replan, str: bytes.decode}
 """Answers that are no document as it stands."""
 
 

@@ -16,7 +16,6 @@ from api.wire.questions import (
     PlanQuestion,
     ProfileName,
     Question,
-    ReplanQuestion,
     StrategyText,
     ThroughputQuestion,
 )
@@ -34,7 +33,6 @@ BODIES: tuple[type[BaseModel], ...] = (
     PlanQuestion,
     EstimateQuestion,
     ThroughputQuestion,
-    ReplanQuestion,
     EmissionQuestion,
     ProfileName,
     StrategyText,

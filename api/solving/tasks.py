@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from api.solving.watch import Watch
 from planner.operations.operation import Operation, Session
 from planner.operations.registry import OPERATIONS
+from planner.operations.replan import REPLAN
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
 from planner.search.options import SearchOptions
@@ -102,21 +103,6 @@ def quick_plan(payload: Payload, watch: Watch) -> bytes:
     return _document(_proved(plan_quickly(problem, min(left_s, payload["most_s"])), problem))
 
 
-def replan(payload: Payload, watch: Watch) -> bytes:
-    """The plan on other devices, and what must move."""
-    from planner.answers.replan.replan import replan as plan_again
-    from planner.errors import DocumentInvalid
-
-    devices = payload["devices"]
-    if devices is not None and devices > payload["most_devices"]:
-        raise DocumentInvalid(f"this service plans up to {payload['most_devices']:,} devices", where="/devices")
-    options = SearchOptions(top_k=payload["top_k"])
-    lost = payload["lost_nodes"]
-    made = plan_again(_plan(payload), num_devices=devices, lost_nodes=lost, options=options, progress=watch.check)
-    _proved(made.plan, made.plan.problem)
-    return _document(made)
-
-
 def cluster_completion(payload: Payload, watch: Watch) -> bytes:
     """The cluster that topology files describe."""
     from api.uploads.completing import completed
@@ -131,10 +117,16 @@ def measurement_import(payload: Payload, watch: Watch) -> bytes:
     return stored(payload, watch.check).model_dump_json().encode()
 
 
-def view(operation: Operation[Any, Any], payload: Payload, watch: Watch) -> bytes:
-    """What an operation says about the plan whose text is sent in the place of its name."""
+def about_plan(operation: Operation[Any, Any], payload: Payload, watch: Watch) -> bytes:
+    """What an operation says about the plan whose text is sent in the place of its name; a new plan is proved."""
     plan = _plan(payload)
-    session = Session(lambda _name: plan, _no_store, search=SearchOptions(top_k=0), progress=watch.check)
+    session = Session(
+        lambda _name: plan,
+        _no_store,
+        search=SearchOptions(top_k=0),
+        progress=watch.check,
+        keep=lambda made: _proved(made, made.problem),
+    )
     answer = operation.work(session, operation.request(**{**payload, "plan": plan.plan_id}))
     if isinstance(answer, Document):
         return _document(answer)
@@ -142,12 +134,11 @@ def view(operation: Operation[Any, Any], payload: Payload, watch: Watch) -> byte
 
 
 TASKS: dict[str, Task] = {
-    **{each.name: partial(view, each) for each in OPERATIONS if each.served == "view"},
+    **{each.name: partial(about_plan, each) for each in OPERATIONS if each.served == "view" or each is REPLAN},
     "plan": plan,
     "estimate": estimate,
     "emission": emission,
     "quick_plan": quick_plan,
-    "replan": replan,
     "cluster_completion": cluster_completion,
     "measurement_import": measurement_import,
 }

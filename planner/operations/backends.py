@@ -49,5 +49,4 @@ LIST_BACKENDS = Operation(
     path="/v1/backends",
     tag="catalogue",
     errors=(),
-    command="backends list",
 )

@@ -23,7 +23,6 @@ DIFF = Operation(
     answer=PlanDiff,
     work=lambda session, asked: diff_plans(session.plan(asked.a), session.plan(asked.b)),
     path="/v1/plans/{a}/diff/{b}",
-    plans=("a", "b"),
     reads_files=lambda asked: is_plan_file(asked.a) or is_plan_file(asked.b),
     command="diff",
 )

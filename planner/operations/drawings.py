@@ -43,7 +43,6 @@ TIMELINE = Operation(
     work=_timeline,
     path="/v1/plans/{plan}/timeline",
     served="view",
-    plans=("plan",),
     command="plan --trace",
 )
 STEP = Operation(
@@ -56,7 +55,6 @@ STEP = Operation(
     work=lambda session, asked: step_view(session.plan(asked.plan)),
     path="/v1/plans/{plan}/step",
     served="view",
-    plans=("plan",),
 )
 MESH = Operation(
     name="get_mesh",
@@ -67,7 +65,6 @@ MESH = Operation(
     work=lambda session, asked: mesh_view(session.plan(asked.plan)),
     path="/v1/plans/{plan}/mesh",
     served="view",
-    plans=("plan",),
 )
 LEANING = Operation(
     name="get_leaning",
@@ -79,7 +76,6 @@ LEANING = Operation(
     work=lambda session, asked: leaning_view(session.plan(asked.plan), asked.rows),
     path="/v1/plans/{plan}/leaning",
     served="view",
-    plans=("plan",),
 )
 REPORT = Operation(
     name="get_report",
@@ -90,6 +86,5 @@ REPORT = Operation(
     work=_report,
     path="/v1/plans/{plan}/report",
     served="view",
-    plans=("plan",),
     command="explain --html",
 )

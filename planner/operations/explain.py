@@ -43,6 +43,5 @@ EXPLAIN = Operation(
     path="/v1/plans/{plan}/explanation",
     served="view",
     searches=lambda asked: asked.why_not is not None,
-    plans=("plan",),
     command="explain",
 )

@@ -66,5 +66,4 @@ MEMORY = Operation(
     answer=MemoryView,
     work=lambda session, asked: memory_view(session.plan(asked.plan)),
     path="/v1/plans/{plan}/memory",
-    plans=("plan",),
 )

@@ -24,6 +24,8 @@ A = TypeVar("A")
 Method = Literal["GET", "POST", "PUT"]
 Scope = Literal["read", "plan", "admin"]
 Served = Literal["direct", "view", "own"]
+PLAN = "names a plan"
+"""Beside the type of a part that names a plan (``planner.operations.plan_reference.PlanName``)."""
 _PART = re.compile(r"\{(\w+)\}")
 
 
@@ -51,6 +53,8 @@ class Session:
     search: SearchOptions | None = None
     """Bounds of searches; None = until proved, without runners-up."""
     progress: Callable[..., None] | None = None
+    keep: Callable[[Plan], object] = lambda plan: None
+    """What is done with a new plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +91,15 @@ class Operation(Generic[Q, A]):
     """Whether plans may have to be searched: such views wait with the searches."""
     most: Mapping[str, int] = field(default_factory=dict)
     """The most values of a part that a service takes at once."""
-    plans: tuple[str, ...] = ()
-    """Parts that name a plan.  One that is a file of this machine is sent to no service: that is refused."""
     reads_files: Callable[[Q], bool] | None = None
-    """Whether files of this machine are meant, about which the work is done here."""
+    """Whether files of this machine are meant, about which the work is done here; without it they are refused."""
     command: str = ""
     """The command of the command line, where there is one."""
+
+    @property
+    def plans(self) -> tuple[str, ...]:
+        """Parts of the request that name a plan."""
+        return tuple(name for name, part in self.request.model_fields.items() if PLAN in part.metadata)
 
     @property
     def path_parts(self) -> tuple[str, ...]:

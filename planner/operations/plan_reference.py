@@ -9,12 +9,13 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from planner.errors import Conflict, DocumentInvalid, NotFound
+from planner.operations.operation import PLAN
 from planner.operations.reading import file_exists, read_json
 from planner.plan.plan import Plan
 from profiles.document import Document
 from profiles.validation import read_document
 
-PlanName = Annotated[str, Field(description="id, unique prefix (4 digits or more) or label")]
+PlanName = Annotated[str, PLAN, Field(description="id, unique prefix (4 digits or more) or label")]
 PLAN_FILE = "plan.json"
 NOT_IN_THE_DOCUMENT = ("plan_id", "problem_id")
 """Keys of the printed plan that are derived from the document, not part of it."""

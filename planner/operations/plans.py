@@ -115,7 +115,6 @@ GET_PLAN = Operation(
     work=lambda session, asked: session.plan(asked.plan),
     path="/v1/plans/{plan}",
     served="own",
-    plans=("plan",),
     reads_files=lambda asked: is_plan_file(asked.plan),
     command="plans show",
 )

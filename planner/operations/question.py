@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 if TYPE_CHECKING:
     from planner.evidence.calibration.document import Calibration
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
     from planner.question.problem import Constraints, Objective, Problem, Workload
     from profiles.cluster import Cluster
     from profiles.prediction.reference import ProfileReference
+
+
+MOST_DEVICES = 10_000_000
+Devices = Annotated[int, Field(gt=0, le=MOST_DEVICES)]
+"""A number of devices in requests to a service."""
 
 
 def asked_problem(  # noqa: PLR0917  # the parts of a problem, in its order

@@ -15,6 +15,7 @@ from planner.operations.memory import MEMORY
 from planner.operations.models import GET_MODEL, LIST_MODELS
 from planner.operations.operation import Operation
 from planner.operations.plans import GET_PLAN, LIST_PLANS
+from planner.operations.replan import REPLAN
 from planner.operations.sensitivity import SENSITIVITY
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
@@ -23,6 +24,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     EXPLAIN,
     SENSITIVITY,
     DIFF,
+    REPLAN,
     TIMELINE,
     STEP,
     MESH,

@@ -41,6 +41,5 @@ SENSITIVITY = Operation(
     served="view",
     searches=lambda asked: asked.replan,
     most={"changes": 8},
-    plans=("plan",),
     command="sensitivity",
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from planner.errors import Conflict, MeshwrightError, NotFound
 
 if TYPE_CHECKING:
-    from planner.answers.replan.replan import Replan
     from planner.answers.throughput.curve import Throughput
     from planner.operations.operation import Operation
     from planner.plan.plan import Plan
@@ -47,8 +47,12 @@ class Service(Protocol):
         *,
         search: SearchOptions | None = None,
         progress: Callable[..., None] | None = None,
+        keep: bool = True,
     ) -> A:
-        """The answer.  ``search``: bounds of searches on this machine; a service has its own.  ``progress``: hears."""
+        """The answer.  ``search``: bounds of searches on this machine; a service has its own.  ``progress``: hears.
+
+        ``keep``: whether new plans are stored; a service stores them always.
+        """
         ...
 
 
@@ -70,11 +74,14 @@ class LocalService:
         *,
         search: SearchOptions | None = None,
         progress: Callable[..., None] | None = None,
+        keep: bool = True,
     ) -> A:
         """See ``Service``."""
         from planner.operations.operation import Session
 
         session = Session(self._plan, self._stored, search=search, progress=progress)
+        if keep:
+            session = replace(session, keep=lambda plan: self._stored().save_plan(plan))
         try:
             return operation.work(session, asked)
         except MeshwrightError as error:
@@ -112,10 +119,6 @@ class PlanService(Service, Protocol):
 
     def throughput(self, question: Mapping[str, Any]) -> Throughput:
         """How fast on each of several device counts."""
-        ...
-
-    def replan(self, reference: str, devices: int | None, lost_nodes: tuple[int, ...], top_k: int) -> Replan:
-        """The plan on other devices, and what must move."""
         ...
 
     def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
