@@ -28,7 +28,7 @@ def operations_page() -> str:
         )
         for each in OPERATIONS
     ]
-    declared = {(each.method, each.path) for each in OPERATIONS}
+    declared: set[tuple[str, str]] = {(each.method, each.path) for each in OPERATIONS}
     return page(
         "Operations",
         HEAD,
