@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from api.client.client import Client
-from api.client.errors import ProblemReported, ServiceAnswerInvalid
+from api.client.errors import ProblemReported
 from api.client.stored_plans import write_view
 from api.wire.jobs import JobProgress
 from api.wire.problem_details import FLAG_POINTERS
 from api.wire.sweeps import UNANSWERED, SweepCellView
 from planner.answers.sweep.answer import NOT_REACHED
-from planner.answers.throughput.curve import Throughput
 from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.operations.operation import Operation, Session
 from planner.operations.plan_reference import PlanRequest, file_or_stored, stored_reference
 from planner.operations.plans import GET_PLAN
 from planner.plan.plan import Plan
+from planner.question.problem import Problem
 from planner.search.options import Progress, SearchOptions, SearchProgress
 from planner.store.repository import Store
 from profiles.document import Document
@@ -83,24 +83,14 @@ class RemoteService:
             stored_reference(getattr(asked, part))
         return _said(lambda: self._client.call(operation, asked))
 
+    def question(self, whole: Callable[[], Problem], parts: Callable[[], dict[str, Any]]) -> Problem | dict[str, Any]:
+        """See ``Service``."""
+        return parts()
+
     def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
         """See ``PlanService``."""
         heard = None if progress is None else _heard(progress)
         return _said(lambda: self._client.plan(question, started=started, progress=heard))
-
-    def estimate(self, question: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:
-        """See ``PlanService``."""
-        found = _said(lambda: self._client.estimate({**question, "include_problem": True}))
-        if found.problem is None:
-            raise ServiceAnswerInvalid(
-                "the service did not say what it estimated", hint="the service runs an older release"
-            )
-        document = found.plan.model_dump()
-        return Plan.model_validate({**document, "problem": found.problem}), found.filled_in
-
-    def throughput(self, question: Mapping[str, Any]) -> Throughput:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.throughput(question))
 
     def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         """See ``PlanService``."""

@@ -12,7 +12,7 @@ from api.client.errors import ServiceAnswerInvalid
 from api.client.question_body import path_part
 from api.client.transport import Transport, read_answer
 from api.http.archive import check_name
-from api.wire.views import EmissionView
+from api.wire.views import EmissionView, Estimate
 from planner.answers.diff import PlanDiff
 from planner.answers.explain.why import Explanation
 from planner.answers.explain.why_not import WhyNot
@@ -21,6 +21,7 @@ from planner.answers.sensitivity import Sensitivity
 from planner.backends.emission.write import sha256, write_folder
 from planner.operations.diff import DIFF, DiffRequest
 from planner.operations.drawings import TIMELINE
+from planner.operations.estimate import Estimated
 from planner.operations.explain import EXPLAIN, ExplainRequest
 from planner.operations.labels import GET_LABEL, PUT_LABEL, LabelName, LabelRequest, LabelView
 from planner.operations.memory import MEMORY, MemoryView
@@ -43,9 +44,11 @@ class StoredPlans:
 
     def call(self, operation: Operation[Q, A], asked: Q) -> A:
         """The answer to an operation of ``planner.operations``.  Raises ProblemReported, ServiceAnswerInvalid."""
-        parts = asked.model_dump(mode="json", exclude_defaults=operation.body is None)
+        parts = asked.model_dump(mode="json", exclude_defaults=operation.method == "GET")
+        question = parts.pop("question", {})
+        parts |= {name: question[name] for name in operation.question_parts or question}
         words = {part: path_part(str(parts.pop(part)), _kind(operation, part)) for part in operation.path_parts}
-        sent: dict[str, Any] = {"params": parts} if operation.body is None else {"body": parts}
+        sent: dict[str, Any] = {"params": parts} if operation.method == "GET" else {"body": parts}
         content = self._transport.send(operation.method, operation.path.format(**words), **sent).content
         reads: Callable[[bytes], A] = READERS.get(operation.answer, partial(read_answer, operation.answer))
         return reads(content)
@@ -146,7 +149,22 @@ def _read_replan(content: bytes) -> Replan:
     return found
 
 
-READERS: dict[Any, Callable[[bytes], Any]] = {Plan: read_plan, Replan: _read_replan, str: bytes.decode}
+def _read_estimated(content: bytes) -> Estimated:
+    found = read_answer(Estimate, content)
+    if found.problem is None:
+        raise ServiceAnswerInvalid(
+            "the service did not say what it estimated", hint="the service runs an older release"
+        )
+    plan = Plan.model_validate({**found.plan.model_dump(), "problem": found.problem})
+    return Estimated(plan, found.filled_in)
+
+
+READERS: dict[Any, Callable[[bytes], Any]] = {
+    Plan: read_plan,
+    Replan: _read_replan,
+    Estimated: _read_estimated,
+    str: bytes.decode,
+}
 """Answers that are no document as it stands."""
 
 

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request, Response
 from api.access.auth import Planner
 from api.answering.throughput import throughput
 from api.errors import ServiceBusy
-from api.http.openapi import problems, reads
 from api.http.request_body import read_document
 from api.routes.operations import add_operation
 from api.routes.plans import EXAMPLE, PlanReference
@@ -20,6 +19,7 @@ from api.wire.questions import ThroughputQuestion
 from planner.answers.throughput.curve import Throughput
 from planner.errors import DocumentInvalid
 from planner.operations.replan import REPLAN, ReplanQuestion
+from planner.operations.throughput import THROUGHPUT
 from planner.plan.plan import Plan
 from profiles.document import canonical_json
 
@@ -31,18 +31,8 @@ EXAMPLE_CURVE = {
 }
 
 
-@router.post(
-    "/v1/throughput",
-    summary="How fast on each of these device counts or pools?",
-    responses=problems(404, 409, body=True),
-    openapi_extra=reads(ThroughputQuestion, EXAMPLE_CURVE),
-)
 async def create_throughput(request: Request, caller: Planner) -> Throughput:
-    """Fits or not, step time, tokens a second and cost of each, in one call.
-
-    A stored proof answers first; else a narrow search does, and the gap to the bound of the whole space says how much
-    better another plan could be.  What the budget does not decide has `fits: null`.
-    """
+    """Each count or pool is a search of its own, beside the others."""
     service = service_of(request)
     question = await read_document(request, ThroughputQuestion, service.settings.body_limit_bytes)
     await service.audit.begin(request, caller)
@@ -70,4 +60,5 @@ async def replan_plan(request: Request, plan: PlanReference, caller: Planner) ->
     return Response(content, media_type="application/json")
 
 
+add_operation(router, THROUGHPUT, create_throughput, reads_body=ThroughputQuestion, example=EXAMPLE_CURVE)
 add_operation(router, REPLAN, replan_plan)

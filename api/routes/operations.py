@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, Signature
 from operator import getitem
 from typing import Annotated, Any
@@ -41,10 +41,14 @@ def add_operation(
     router: APIRouter,
     operation: Operation[Any, Any],
     endpoint: Callable[..., Any],
+    *,
     shown: Any = None,
+    reads_body: type[Document] | None = None,
     responses: dict[int | str, dict[str, Any]] | None = None,
+    example: Mapping[str, Any] | None = None,
 ) -> None:
-    """The route of an operation.  ``shown``: what the answer looks like over the wire, where that is not ``answer``."""
+    """The route of an operation.  ``shown``, ``reads_body``: its answer and body over the wire, if they differ."""
+    body = reads_body or operation.body
     is_page = operation.answer is str
     router.add_api_route(
         operation.path,
@@ -58,9 +62,9 @@ def add_operation(
         responses={
             **(HTML if is_page else {}),
             **(responses or {}),
-            **problems(*operation.errors, body=operation.body is not None),
+            **problems(*operation.errors, body=body is not None),
         },
-        openapi_extra=None if operation.body is None else reads(operation.body, dict(operation.example)),
+        openapi_extra=None if body is None else reads(body, dict(example or operation.example)),
         response_class=Response if is_page else Default(JSONResponse),
     )
 

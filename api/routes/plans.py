@@ -108,4 +108,6 @@ async def get_plan(request: Request, plan: PlanReference, caller: Reader) -> Res
     return Response(found.content, media_type="application/json", headers=headers)
 
 
-add_operation(router, GET_PLAN, get_plan, PlanAnswer, {304: {"description": "The client's copy is good"}})
+add_operation(
+    router, GET_PLAN, get_plan, shown=PlanAnswer, responses={304: {"description": "The client's copy is good"}}
+)

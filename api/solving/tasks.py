@@ -10,9 +10,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 from api.solving.watch import Watch
+from planner.operations.estimate import ESTIMATE, EstimateRequest
 from planner.operations.operation import Operation, Session
 from planner.operations.registry import OPERATIONS
 from planner.operations.replan import REPLAN
@@ -21,10 +22,13 @@ from planner.question.problem import Problem
 from planner.search.options import SearchOptions
 from profiles.document import Document, canonical_json
 
-if TYPE_CHECKING:
-    from planner.store.repository import Store
-
 Payload = Mapping[str, Any]
+
+
+def _nothing_stored(*_: str) -> NoReturn:
+    raise RuntimeError("a computing process opens no database")
+
+
 Task = Callable[[Payload, Watch], bytes]
 """Payload and who waits for the answer -> canonical JSON, or a page."""
 
@@ -42,24 +46,16 @@ def plan(payload: Payload, watch: Watch) -> bytes:
 
 def estimate(payload: Payload, watch: Watch) -> bytes:
     """One strategy's plan, fitting or not."""
-    from planner.search.estimate import estimate as estimate_strategy
-    from planner.strategy.relief_layers import relief_layers
-    from planner.strategy.text import complete_strategy
-
     problem = Problem.model_validate(payload["problem"])
-    batch = problem.workload.global_batch_size
-    given = payload["strategy"]
-    chosen, notes = complete_strategy(given, problem.cluster.num_devices, batch)
-    layers = payload.get("chunk_layers")
-    answer = estimate_strategy(problem, chosen, None if layers is None else tuple(layers), given, relief_layers(given))
-    over_bytes = answer.peak_memory_bytes - answer.memory_limit_bytes
+    given = {name: payload[name] for name in ("strategy", "chunk_layers")}
+    found = ESTIMATE.work(_session(watch), EstimateRequest(question=problem, **given))
     return _json(
         {
-            "fits": answer.status != "infeasible",
-            "missing_bytes": max(over_bytes, 0),
-            "filled_in": notes,
-            "plan": answer.model_dump(mode="json", exclude={"problem"}),
-            "problem": payload["problem"] if payload.get("include_problem") else None,
+            "fits": found.plan.status != "infeasible",
+            "missing_bytes": max(found.plan.peak_memory_bytes - found.plan.memory_limit_bytes, 0),
+            "filled_in": found.filled_in,
+            "plan": found.plan.model_dump(mode="json", exclude={"problem"}),
+            "problem": payload["problem"] if payload["include_problem"] else None,
         }
     )
 
@@ -120,13 +116,7 @@ def measurement_import(payload: Payload, watch: Watch) -> bytes:
 def about_plan(operation: Operation[Any, Any], payload: Payload, watch: Watch) -> bytes:
     """What an operation says about the plan whose text is sent in the place of its name; a new plan is proved."""
     plan = _plan(payload)
-    session = Session(
-        lambda _name: plan,
-        _no_store,
-        search=SearchOptions(top_k=0),
-        progress=watch.check,
-        keep=lambda made: _proved(made, made.problem),
-    )
+    session = _session(watch, lambda _name: plan)
     answer = operation.work(session, operation.request(**{**payload, "plan": plan.plan_id}))
     if isinstance(answer, Document):
         return _document(answer)
@@ -136,7 +126,7 @@ def about_plan(operation: Operation[Any, Any], payload: Payload, watch: Watch) -
 TASKS: dict[str, Task] = {
     **{each.name: partial(about_plan, each) for each in OPERATIONS if each.served == "view" or each is REPLAN},
     "plan": plan,
-    "estimate": estimate,
+    ESTIMATE.name: estimate,
     "emission": emission,
     "quick_plan": quick_plan,
     "cluster_completion": cluster_completion,
@@ -176,8 +166,15 @@ def _in_order(data: Any) -> bytes:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
-def _no_store() -> Store:
-    raise RuntimeError("a computing process opens no database")
+def _session(watch: Watch, plan: Callable[[str], Plan] = _nothing_stored) -> Session:
+    """A computing process: it opens no database, and proves new plans."""
+    return Session(
+        plan,
+        _nothing_stored,
+        search=SearchOptions(top_k=0),
+        progress=watch.check,
+        keep=lambda made: _proved(made, made.problem),
+    )
 
 
 def _json(data: Any) -> bytes:

@@ -16,6 +16,7 @@ from profiles.document import Document
 
 if TYPE_CHECKING:
     from planner.plan.plan import Plan
+    from planner.question.problem import Problem
     from planner.search.options import SearchOptions
     from planner.store.repository import Store
 
@@ -55,6 +56,14 @@ class Session:
     progress: Callable[..., None] | None = None
     keep: Callable[[Plan], object] = lambda plan: None
     """What is done with a new plan."""
+    known: Callable[[Problem], Plan | None] = lambda problem: None
+    """A stored plan that no search could better."""
+
+    def problem(self, question: Problem | dict[str, Any]) -> Problem:
+        """A question that is complete: those who are asked elsewhere get parts, and complete them there."""
+        if isinstance(question, dict):
+            raise TypeError("the parts of a question are for a service elsewhere")
+        return question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +91,9 @@ class Operation(Generic[Q, A]):
     """``direct``: in a thread of the service.  ``view``: about ``plan``, in a process of the pool, and remembered.
     ``own``: the service has a route of its own for it (jobs, archives, pictures)."""
     body: type[Document] | None = None
-    """The part of ``request`` that is sent as body."""
+    """The part of ``request`` that is sent as body; a route of its own may have a form of its own for that."""
+    question_parts: tuple[str, ...] = ()
+    """Parts of a planning question that it takes; empty = all."""
     example: Mapping[str, Any] = field(default_factory=dict)
     """A body."""
     changes: bool = False

@@ -9,6 +9,7 @@ from planner.operations.clusters import GET_CLUSTER, LIST_CLUSTERS
 from planner.operations.devices import GET_DEVICE, LIST_DEVICES
 from planner.operations.diff import DIFF
 from planner.operations.drawings import LEANING, MESH, REPORT, STEP, TIMELINE
+from planner.operations.estimate import ESTIMATE
 from planner.operations.explain import EXPLAIN
 from planner.operations.labels import GET_LABEL, PUT_LABEL
 from planner.operations.memory import MEMORY
@@ -17,8 +18,11 @@ from planner.operations.operation import Operation
 from planner.operations.plans import GET_PLAN, LIST_PLANS
 from planner.operations.replan import REPLAN
 from planner.operations.sensitivity import SENSITIVITY
+from planner.operations.throughput import THROUGHPUT
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
+    ESTIMATE,
+    THROUGHPUT,
     GET_PLAN,
     LIST_PLANS,
     EXPLAIN,

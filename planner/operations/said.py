@@ -10,7 +10,7 @@ from planner.errors import DocumentInvalid
 from planner.question.problem import Constraints, Objective, Problem, Workload
 from planner.strategy.fields import PINNABLE
 from planner.strategy.spelling import did_you_mean
-from planner.strategy.text import checked_fields, complete_strategy, parse_assignments, parse_forbids
+from planner.strategy.text import checked_fields, parse_assignments, parse_forbids
 from profiles.validation import read_document
 
 if TYPE_CHECKING:
@@ -95,13 +95,11 @@ def _list(value: Any) -> tuple[str, ...]:
 
 def said_estimate(problem: Problem, strategy: str | Mapping[str, Any]) -> Plan:
     """The plan of one strategy, completed as the command line completes it.  Raises FindingsInvalid."""
-    from planner.search.estimate import estimate
-    from planner.strategy.relief_layers import relief_layers
+    from planner.operations.estimate import estimated
 
     where = "strategy"
     fields = parse_assignments([strategy], where) if isinstance(strategy, str) else checked_fields(strategy, where)
-    chosen, _ = complete_strategy(fields, problem.cluster.num_devices, problem.workload.global_batch_size)
-    return estimate(problem, chosen, None, fields, relief_layers(fields))
+    return estimated(problem, fields).plan
 
 
 def said_emission(plan: Plan, directory: Path, backend: str | None, launcher: str) -> Path:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from planner.errors import Conflict, MeshwrightError, NotFound
 
 if TYPE_CHECKING:
-    from planner.answers.throughput.curve import Throughput
     from planner.operations.operation import Operation
     from planner.plan.plan import Plan
+    from planner.question.problem import Problem
     from planner.search.options import Progress, SearchOptions
     from planner.store.repository import Store
     from profiles.document import Document
@@ -55,6 +55,10 @@ class Service(Protocol):
         """
         ...
 
+    def question(self, whole: Callable[[], Problem], parts: Callable[[], dict[str, Any]]) -> Problem | dict[str, Any]:
+        """A planning question as it is asked here: the whole on this machine, parts for a service."""
+        ...
+
 
 class LocalService:
     """This machine: its plan files and its database, which is opened once it is needed."""
@@ -81,7 +85,7 @@ class LocalService:
 
         session = Session(self._plan, self._stored, search=search, progress=progress)
         if keep:
-            session = replace(session, keep=lambda plan: self._stored().save_plan(plan))
+            session = replace(session, keep=lambda plan: self._stored().save_plan(plan), known=self._known)
         try:
             return operation.work(session, asked)
         except MeshwrightError as error:
@@ -89,6 +93,14 @@ class LocalService:
                 # A person reads the name of the command, not that of a part of an address.
                 error.where = operation.command
             raise
+
+    def question(self, whole: Callable[[], Problem], parts: Callable[[], dict[str, Any]]) -> Problem | dict[str, Any]:
+        """See ``Service``."""
+        return whole()
+
+    def _known(self, problem: Problem) -> Plan | None:
+        stored = self._stored().find_plan(problem.problem_id)
+        return stored if stored is not None and stored.is_final else None
 
     def _stored(self) -> Store:
         from planner.store import open_store
@@ -111,14 +123,6 @@ class PlanService(Service, Protocol):
 
     def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
         """The best plan; a long search becomes a job, whose id ``started`` hears, and is waited for."""
-        ...
-
-    def estimate(self, question: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:
-        """One strategy's plan, fitting or not, and the fields that were filled in."""
-        ...
-
-    def throughput(self, question: Mapping[str, Any]) -> Throughput:
-        """How fast on each of several device counts."""
         ...
 
     def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
