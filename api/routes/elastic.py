@@ -50,7 +50,7 @@ async def replan_plan(request: Request, plan: PlanReference, caller: Planner) ->
         raise DocumentInvalid(f"this service plans up to {most:,} devices", where="/devices")
     payload = {**question.model_dump(mode="json"), "plan": text.body}
     try:
-        content = await service.searches.run(REPLAN.name, payload, limit_s)
+        content = await service.searches.run(REPLAN.task, payload, limit_s)
     except TooLong:
         raise ServiceBusy(
             f"the search takes longer than {limit_s:g} s", hint="ask POST /v1/plans with Prefer: respond-async first"

@@ -40,7 +40,7 @@ async def create_estimate(request: Request, caller: Planner) -> Response:
     content = service.views.get(key)
     if content is None:
         try:
-            content = await service.quick.run(ESTIMATE.name, payload, service.settings.quick_s)
+            content = await service.quick.run(ESTIMATE.task, payload, service.settings.quick_s)
         except TooLong:
             raise ServiceBusy("the estimate takes too long", hint="ask for a smaller model or cluster") from None
         service.views.keep(key, content)

@@ -116,7 +116,7 @@ def _parameters(operation: Operation[Any, Any]) -> Iterator[Parameter]:
 async def _view(request: Request, service: Service, operation: Operation[Any, Any], asked: Any) -> Response:
     text = await to_thread.run_sync(service.store.plan_text, asked.plan)
     parameters = asked.model_dump(mode="json", exclude={"plan"})
-    content = await view_of(service, text, operation.name, parameters, searches=operation.searches(asked))
+    content = await view_of(service, text, operation.task, parameters, searches=operation.searches(asked))
     if operation.answer is str:
         headers = {"Content-Disposition": f'attachment; filename="plan-{text.plan_id[:12]}.html"'}
         return Response(content, media_type="text/html", headers=headers)

@@ -124,9 +124,9 @@ def about_plan(operation: Operation[Any, Any], payload: Payload, watch: Watch) -
 
 
 TASKS: dict[str, Task] = {
-    **{each.name: partial(about_plan, each) for each in OPERATIONS if each.served == "view" or each is REPLAN},
+    **{each.task: partial(about_plan, each) for each in OPERATIONS if each.served == "view" or each is REPLAN},
     "plan": plan,
-    ESTIMATE.name: estimate,
+    ESTIMATE.task: estimate,
     "emission": emission,
     "quick_plan": quick_plan,
     "cluster_completion": cluster_completion,

@@ -71,7 +71,7 @@ class Operation(Generic[Q, A]):
     """One operation.  ``work`` does it; its errors are those of ``planner.errors``."""
 
     name: str
-    """In the OpenAPI document, in logs and metrics."""
+    """In the OpenAPI document."""
     summary: str
     """One line."""
     description: str
@@ -111,6 +111,11 @@ class Operation(Generic[Q, A]):
     def plans(self) -> tuple[str, ...]:
         """Parts of the request that name a plan."""
         return tuple(name for name, part in self.request.model_fields.items() if PLAN in part.metadata)
+
+    @property
+    def task(self) -> str:
+        """What a computing process is asked, in logs and metrics: ``explanation``, ``estimate``, ``replan``."""
+        return self.name.removeprefix("get_").removeprefix("create_").removesuffix("_plan")
 
     @property
     def path_parts(self) -> tuple[str, ...]:
