@@ -26,15 +26,13 @@ from api.routes import (
     fits,
     health,
     jobs,
-    labels,
+    operations,
     pages,
-    pictures,
     plans,
     requests,
     strategies,
     sweeps,
     uploads,
-    views,
 )
 from api.service import running
 from api.settings import Settings
@@ -45,10 +43,8 @@ from planner.version import __version__
 
 ROUTERS = (
     plans.router,
-    views.router,
+    operations.operation_router(),
     emissions.router,
-    pictures.router,
-    labels.router,
     estimates.router,
     elastic.router,
     strategies.router,

@@ -230,6 +230,7 @@ def pages() -> dict[str, Callable[[], str]]:
     from docs.generate_backends import backends_page, rules_page
     from docs.generate_constants import constants_page
     from docs.generate_documents import documents_page, strategy_page
+    from docs.generate_operations import operations_page
     from docs.generate_profiles import accuracy_page, formats_page, observations_page
     from docs.generate_readme import benchmarks_page
     from docs.generate_software import software_page
@@ -238,6 +239,7 @@ def pages() -> dict[str, Callable[[], str]]:
 
     return {
         "commands.md": commands_page,
+        "operations.md": operations_page,
         "documents.md": documents_page,
         "strategy.md": strategy_page,
         "errors.md": errors_page,

@@ -7,32 +7,32 @@ the same slug, the same exit code, the name of a flag where the pointer means on
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from api.client.client import Client
-from api.client.errors import ProblemReported, ServiceAnswerInvalid
-from api.client.stored_plans import PAGE, write_view
+from api.client.errors import ProblemReported
+from api.client.stored_plans import write_view
 from api.wire.jobs import JobProgress
 from api.wire.problem_details import FLAG_POINTERS
 from api.wire.sweeps import UNANSWERED, SweepCellView
-from api.wire.views import PlanSummary
-from planner.answers.diff import PlanDiff
-from planner.answers.explain.why import Explanation
-from planner.answers.explain.why_not import WhyNot
-from planner.answers.replan.replan import Replan
-from planner.answers.sensitivity import Sensitivity
 from planner.answers.sweep.answer import NOT_REACHED
-from planner.answers.throughput.curve import Throughput
-from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
+from planner.errors import MeshwrightError, NoFeasiblePlan
+from planner.operations.operation import Operation, Session
+from planner.operations.plan_reference import PlanRequest, file_or_stored, stored_reference
+from planner.operations.plans import GET_PLAN
 from planner.plan.plan import Plan
-from planner.search.options import Progress, SearchProgress
-from planner.store.records import PlanRecord
+from planner.question.problem import Problem
+from planner.search.options import Progress, SearchOptions, SearchProgress
+from planner.store.repository import Store
+from profiles.document import Document
 
 T = TypeVar("T")
+Q = TypeVar("Q", bound=Document)
+A = TypeVar("A")
 FLAGS = {pointer: flag for flag, pointer in reversed(FLAG_POINTERS.items())}
 """Where a fault is in a request -> the flag that said it (the first of several)."""
 SWEEP_FLAGS = {
@@ -46,7 +46,6 @@ SWEEP_FLAGS = {
 WORDS = {pointer[1:].replace("/", "."): flag for pointer, flag in FLAGS.items() if pointer.count("/") > 1}
 """What the service's sentences call a part of a question -> its flag; single words may be words of the sentence."""
 _WORD = re.compile("|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True)))
-MOST_PLANS = 1000
 
 
 @contextmanager
@@ -67,28 +66,31 @@ class RemoteService:
         """See ``PlanService``."""
         return self._client.address
 
+    def call(
+        self,
+        operation: Operation[Q, A],
+        asked: Q,
+        *,
+        search: SearchOptions | None = None,
+        progress: Callable[..., None] | None = None,
+        keep: bool = True,
+    ) -> A:
+        """See ``Service``: what is asked about files of this machine is worked out here, or refused."""
+        if operation.reads_files is not None and operation.reads_files(asked):
+            plan_of = partial(file_or_stored, stored=lambda each: self.call(GET_PLAN, PlanRequest(plan=each)))
+            return operation.work(Session(plan_of, _no_store, search=search, progress=progress), asked)
+        for part in operation.plans:
+            stored_reference(getattr(asked, part))
+        return _said(lambda: self._client.call(operation, asked))
+
+    def question(self, whole: Callable[[], Problem], parts: Callable[[], dict[str, Any]]) -> Problem | dict[str, Any]:
+        """See ``Service``."""
+        return parts()
+
     def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
         """See ``PlanService``."""
         heard = None if progress is None else _heard(progress)
         return _said(lambda: self._client.plan(question, started=started, progress=heard))
-
-    def estimate(self, question: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:
-        """See ``PlanService``."""
-        found = _said(lambda: self._client.estimate({**question, "include_problem": True}))
-        if found.problem is None:
-            raise ServiceAnswerInvalid(
-                "the service did not say what it estimated", hint="the service runs an older release"
-            )
-        document = found.plan.model_dump()
-        return Plan.model_validate({**document, "problem": found.problem}), found.filled_in
-
-    def throughput(self, question: Mapping[str, Any]) -> Throughput:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.throughput(question))
-
-    def replan(self, reference: str, devices: int | None, lost_nodes: tuple[int, ...], top_k: int) -> Replan:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.replan(reference, devices=devices, lost_nodes=lost_nodes, top_k=top_k))
 
     def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         """See ``PlanService``."""
@@ -100,57 +102,15 @@ class RemoteService:
             error.where = _sweep_flag(error.where)
             raise command_error(error) from None
 
-    def stored_plan(self, reference: str) -> Plan:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.get_plan(reference))
-
-    def list_plans(
-        self, model: str | None, cluster: str | None, limit: int, after: str | None
-    ) -> tuple[PlanRecord, ...]:
-        """See ``PlanService``.  Raises DocumentInvalid for a limit that no list has."""
-        if not 1 <= limit <= MOST_PLANS:
-            raise DocumentInvalid(f"a page has 1 to {MOST_PLANS} plans, not {limit}", where="--limit")
-        found = self._client.list_plans(model=model, cluster=cluster, after=after, page=min(limit, PAGE))
-        return _said(lambda: tuple(_record(each) for each in islice(found, limit)))
-
-    def label(self, name: str, reference: str) -> tuple[int, str]:
-        """See ``PlanService``."""
-        found = _said(lambda: self._client.label(name, reference))
-        return found.version, found.plan_id
-
-    def explanation(self, reference: str, brief: bool) -> Explanation:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.explanation(reference, brief=brief))
-
-    def why_not(self, reference: str, choice: str) -> WhyNot:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.why_not(reference, choice))
-
-    def diff(self, a: str, b: str) -> PlanDiff:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.diff(a, b))
-
-    def sensitivity(self, reference: str, changes: Sequence[float], replan: bool) -> Sensitivity:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.sensitivity(reference, changes, replan=replan))
-
     def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
         """See ``PlanService``; the files of another back-end are of the plan there, which is planned if need be."""
         view = _said(lambda: self._client.emission(reference, backend, launcher=launcher))
         write_view(view, directory)
         return view.model_dump(mode="json", exclude={"files"})
 
-    def listing(self, kind: str) -> list[dict[str, Any]]:
-        """See ``PlanService``."""
-        lists = {"models": self._client.models, "clusters": self._client.clusters, "devices": self._client.devices}
-        return [{key: value for key, value in each.items() if key != "builtin"} for each in _said(lists[kind])]
 
-    def document(self, kind: str, name: str) -> dict[str, Any]:
-        """See ``PlanService``."""
-        if kind == "devices":
-            return _said(lambda: self._client.get_device(name))
-        named = self._client.get_model if kind == "models" else self._client.get_cluster
-        return dict(_said(lambda: named(name)).document)
+def _no_store() -> Store:
+    raise RuntimeError("a plan of a file is worked on without a database")
 
 
 def _line(cell: SweepCellView) -> dict[str, Any]:
@@ -212,20 +172,3 @@ def _heard(progress: Progress) -> Callable[[JobProgress], None]:
         progress(SearchProgress(state.phase, state.bounded, state.evaluated, state.incumbent_s, state.bound_s))
 
     return hear
-
-
-def _record(summary: PlanSummary) -> PlanRecord:
-    return PlanRecord(
-        plan_id=summary.plan_id,
-        problem_id=summary.problem_id,
-        outcome=summary.outcome,
-        step_time_s=summary.step_time_s,
-        gap=summary.gap,
-        num_devices=summary.num_devices,
-        model_name=summary.model,
-        cluster_name=summary.cluster,
-        created_at=summary.created_at,
-        labels=summary.labels,
-        backend=summary.backend,
-        release=summary.release,
-    )

@@ -15,12 +15,12 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from api.access.auth import Planner, Reader
 from api.answering.plan_response import job_response
 from api.answering.plan_there import Wanted, known_there, planned_there, wanted_files
+from api.answering.views import sent_view, view_of
 from api.http.archive import zip_of
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
 from api.routes.launch_parameters import launch_settings, settings_of
 from api.routes.plans import PlanReference
-from api.routes.views import sent_view, view_of
 from api.service import Service, service_of
 from api.wire.jobs import JobRecord
 from api.wire.older_questions import spelled

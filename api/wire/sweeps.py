@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from api.wire.older_questions import question_of_today
-from api.wire.questions import ClusterPart, Devices, ModelPart, Name
+from api.wire.questions import ClusterPart, ModelPart, Name
 from planner.answers.sweep.question import SweepQuestion
+from planner.operations.question import Devices
 from planner.question.problem import Constraints, OptimizerName, Precision
 from profiles.document import Document
 

@@ -63,7 +63,7 @@ def build_problem(flags: ProblemFlags) -> Problem:
     from planner.operations.calibration_choice import chosen_calibration
     from planner.operations.megatron_script import megatron_script
     from planner.operations.profile_choice import chosen_profile
-    from planner.operations.question import cluster_of, complete_problem, model_of
+    from planner.operations.question import asked_problem, cluster_of, model_of
 
     whole_number(flags.devices, "--devices")
     script = megatron_script(flags.model)
@@ -73,7 +73,7 @@ def build_problem(flags: ProblemFlags) -> Problem:
     cluster = cluster_of(flags.cluster or "", flags.devices or (script.num_devices if script else None))
     profile = chosen_profile(flags.profile, cluster.pools[0].device)
     calibration = None if flags.calibration is None else chosen_calibration(flags.calibration)
-    return complete_problem(model, cluster, asked, constraints, objective, profile, calibration)
+    return asked_problem(model, cluster, asked, constraints, objective, profile, calibration)
 
 
 def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:

@@ -19,13 +19,13 @@ from planner.cli.problem_inputs import (
 )
 from planner.errors import Conflict, DocumentInvalid
 from planner.operations.megatron_script import megatron_script
-from planner.operations.service import PlanService
+from planner.operations.service import Service
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a service takes as a name (``api.wire.questions.Name``)."""
 
 
-def remote_question(service: PlanService, flags: ProblemFlags) -> dict[str, Any]:
+def remote_question(service: Service, flags: ProblemFlags) -> dict[str, Any]:
     """The question, its files read and checked.  Raises DocumentInvalid, NotFound, Conflict."""
     whole_number(flags.devices, "--devices")
     if flags.cluster is None:
@@ -84,7 +84,7 @@ def calibration_part(text: str | None) -> dict[str, Any]:
     return {"calibration": text if document is None else document.model_dump(mode="json")}
 
 
-def profile_name(service: PlanService, text: str) -> str:
+def profile_name(service: Service, text: str) -> str:
     """``auto``, ``none``, or a profile that the service holds."""
     if NAME.fullmatch(text) and not Path(text).exists():
         return text

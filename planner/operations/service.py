@@ -6,52 +6,123 @@ Nothing here knows HTTP: a client is another package's, which an entry point nam
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from planner.errors import Conflict, NotFound
+from planner.errors import Conflict, MeshwrightError, NotFound
 
 if TYPE_CHECKING:
-    from planner.answers.diff import PlanDiff
-    from planner.answers.explain.why import Explanation
-    from planner.answers.explain.why_not import WhyNot
-    from planner.answers.replan.replan import Replan
-    from planner.answers.sensitivity import Sensitivity
-    from planner.answers.throughput.curve import Throughput
+    from planner.operations.operation import Operation
     from planner.plan.plan import Plan
-    from planner.search.options import Progress
-    from planner.store.records import PlanRecord
+    from planner.question.problem import Problem
+    from planner.search.options import Progress, SearchOptions
+    from planner.store.repository import Store
+    from profiles.document import Document
 
+Q = TypeVar("Q", bound="Document")
+A = TypeVar("A")
 SERVER_VARIABLE = "MESHWRIGHT_SERVER"
+SERVICE_LIMITS = "the service has limits of its own: drop it"
+"""What to do with a time limit that a service does not take."""
 SERVICE_GROUP = "meshwright.services"
 """Entry points of clients of a service: each names an ``open_service(address)``."""
 
 
-class PlanService(Protocol):
-    """What commands ask of a service.  Errors are those of the planner, with the same exit codes as here."""
+class Service(Protocol):
+    """Who does operations: this machine, or a service elsewhere.  Errors, and so exit codes, are the same."""
 
     @property
     def address(self) -> str:
-        """Where it is."""
+        """Where it is; empty for this machine."""
         ...
+
+    def call(
+        self,
+        operation: Operation[Q, A],
+        asked: Q,
+        *,
+        search: SearchOptions | None = None,
+        progress: Callable[..., None] | None = None,
+        keep: bool = True,
+    ) -> A:
+        """The answer.  ``search``: bounds of searches on this machine; a service has its own.  ``progress``: hears.
+
+        ``keep``: whether new plans are stored; a service stores them always.
+        """
+        ...
+
+    def question(self, whole: Callable[[], Problem], parts: Callable[[], dict[str, Any]]) -> Problem | dict[str, Any]:
+        """A planning question as it is asked here: the whole on this machine, parts for a service."""
+        ...
+
+
+class LocalService:
+    """This machine: its plan files and its database, which is opened once it is needed."""
+
+    address = ""
+
+    def __init__(self, database: str | None, opened: ExitStack) -> None:
+        self._database = database
+        self._opened = opened
+        self._plans: dict[str, Plan] = {}
+        self._store: Store | None = None
+
+    def call(
+        self,
+        operation: Operation[Q, A],
+        asked: Q,
+        *,
+        search: SearchOptions | None = None,
+        progress: Callable[..., None] | None = None,
+        keep: bool = True,
+    ) -> A:
+        """See ``Service``."""
+        from planner.operations.operation import Session
+
+        session = Session(self._plan, self._stored, search=search, progress=progress)
+        if keep:
+            session = replace(session, keep=lambda plan: self._stored().save_plan(plan), known=self._known)
+        try:
+            return operation.work(session, asked)
+        except MeshwrightError as error:
+            if error.where in operation.path_parts:
+                # A person reads the name of the command, not that of a part of an address.
+                error.where = operation.command
+            raise
+
+    def question(self, whole: Callable[[], Problem], parts: Callable[[], dict[str, Any]]) -> Problem | dict[str, Any]:
+        """See ``Service``."""
+        return whole()
+
+    def _known(self, problem: Problem) -> Plan | None:
+        stored = self._stored().find_plan(problem.problem_id)
+        return stored if stored is not None and stored.is_final else None
+
+    def _stored(self) -> Store:
+        from planner.store import open_store
+
+        if self._store is None:
+            self._store = self._opened.enter_context(open_store(self._database))
+        return self._store
+
+    def _plan(self, reference: str) -> Plan:
+        """Read once: a pipe has no second time."""
+        from planner.operations.plan_reference import file_or_stored
+
+        if reference not in self._plans:
+            self._plans[reference] = file_or_stored(reference, lambda each: self._stored().get_plan(each))
+        return self._plans[reference]
+
+
+class PlanService(Service, Protocol):
+    """What commands ask of a service.  Errors are those of the planner, with the same exit codes as here."""
 
     def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
         """The best plan; a long search becomes a job, whose id ``started`` hears, and is waited for."""
-        ...
-
-    def estimate(self, question: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:
-        """One strategy's plan, fitting or not, and the fields that were filled in."""
-        ...
-
-    def throughput(self, question: Mapping[str, Any]) -> Throughput:
-        """How fast on each of several device counts."""
-        ...
-
-    def replan(self, reference: str, devices: int | None, lost_nodes: tuple[int, ...], top_k: int) -> Replan:
-        """The plan on other devices, and what must move."""
         ...
 
     def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -59,36 +130,6 @@ class PlanService(Protocol):
 
         Cells without an answer so far have the outcome ``missing``.
         """
-        ...
-
-    def stored_plan(self, reference: str) -> Plan:
-        """A plan that the service keeps."""
-        ...
-
-    def list_plans(
-        self, model: str | None, cluster: str | None, limit: int, after: str | None
-    ) -> tuple[PlanRecord, ...]:
-        """Plans that the service keeps, newest first."""
-        ...
-
-    def label(self, name: str, reference: str) -> tuple[int, str]:
-        """Name a plan; the label's version and the plan's id."""
-        ...
-
-    def explanation(self, reference: str, brief: bool) -> Explanation:
-        """Why this plan."""
-        ...
-
-    def why_not(self, reference: str, choice: str) -> WhyNot:
-        """Why not another choice."""
-        ...
-
-    def diff(self, a: str, b: str) -> PlanDiff:
-        """How two plans differ."""
-        ...
-
-    def sensitivity(self, reference: str, changes: Sequence[float], replan: bool) -> Sensitivity:
-        """How much a plan depends on its inputs."""
         ...
 
     def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
@@ -99,13 +140,23 @@ class PlanService(Protocol):
         """
         ...
 
-    def listing(self, kind: str) -> list[dict[str, Any]]:
-        """``models``, ``clusters`` or ``devices``: a line of plain data each."""
-        ...
 
-    def document(self, kind: str, name: str) -> dict[str, Any]:
-        """One of them, whole."""
-        ...
+@contextmanager
+def opened_service(
+    server: str | None, database: str | None = None, *, only_here: Mapping[str, bool] | None = None, instead: str = ""
+) -> Iterator[Service]:
+    """Who does what a command asks: the service that ``--server`` or the environment names, else this machine.
+
+    ``only_here``: flags that no service knows, and whether they are given; ``instead``: what to do then.  Raises
+    Conflict for such a flag, and what ``asked_service`` raises.
+    """
+    with asked_service(server, database) as service:
+        if service is not None:
+            refuse(service, only_here or {}, instead)
+            yield service
+            return
+        with ExitStack() as opened:
+            yield LocalService(database, opened)
 
 
 @contextmanager

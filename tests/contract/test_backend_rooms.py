@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
 from planner.backends.backend import Software
@@ -18,7 +16,6 @@ QUESTIONS = 3
 """Of a room's ten or fewer, in a quick run; the first, which every room has a plan of, is among them."""
 
 
-@cache
 def asked(wanted: Software) -> dict[int, Problem]:
     """The questions of this run by their numbers."""
     every = questions(wanted)

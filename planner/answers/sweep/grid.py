@@ -9,6 +9,7 @@ from itertools import product
 from planner.answers.sweep.question import SweepQuestion
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
+from planner.question.complete import complete_problem
 from planner.question.problem import Problem, Workload
 from profiles.cluster import Cluster
 from profiles.device import Device
@@ -57,13 +58,8 @@ def grid(question: SweepQuestion, sources: Sources) -> tuple[Cell, ...]:
         there = scaled[cluster, count]
         problem, refusal = None, there if isinstance(there, DocumentInvalid) else None
         if isinstance(there, Cluster):
-            problem = Problem(
-                model=models[model],
-                cluster=there,
-                workload=workloads[length, batch],
-                constraints=question.constraints,
-                profile=profiles[cluster],
-            )
+            asked = (models[model], there, workloads[length, batch], question.constraints)
+            problem = complete_problem(*asked, profile=profiles[cluster])
         devices = clusters[cluster].num_devices if count is None else count
         cells.append(Cell(index, model, cluster, devices, length, batch, problem, refusal))
     return tuple(cells)

@@ -78,7 +78,8 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
         files_claim=files_claim,
     )
     from planner.backends.launch.settings import LaunchSettings
-    from planner.operations.plan_reference import is_plan_file, load_plan
+    from planner.operations.plan_reference import PlanRequest, is_plan_file, load_plan
+    from planner.operations.plans import GET_PLAN
 
     folders = [(name, out if len(names) == 1 else out / bare_name(name)) for name in names]
     done = Afterwards()
@@ -87,7 +88,8 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
         if service is not None and settings == LaunchSettings() and not is_plan_file(plan):
             done.emissions += [_from_service(service, plan, name, launcher, folder, quiet) for name, folder in folders]
         else:
-            _made_here(load_plan(plan, database, service), folders, launcher, settings, database, done, quiet=quiet)
+            the_plan = load_plan(plan, database) if service is None else service.call(GET_PLAN, PlanRequest(plan=plan))
+            _made_here(the_plan, folders, launcher, settings, database, done, quiet=quiet)
     data = done.emissions[0] if len(done.emissions) == 1 else {"emissions": done.emissions}
     lines = [line for each in done.emissions for line in emission_lines(each)]
     write_answer(data, output, lambda: lines)

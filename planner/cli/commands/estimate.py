@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,17 +11,14 @@ from planner.cli import options as flags
 from planner.cli.backend_names import ANY, parse_backends
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.planning import announce, write_plan, write_trace
-from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem
-from planner.cli.remote_question import remote_question
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.operations.megatron_script import megatron_script, script_strategy
-from planner.operations.service import asked_service
-from planner.strategy.relief_layers import relief_layers
-from planner.strategy.text import complete_strategy, parse_assignments
+from planner.operations.service import opened_service
+from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
-    from planner.plan.plan import Plan
-    from planner.question.problem import Problem
+    pass
 
 StrategyText = Annotated[
     list[str] | None,
@@ -75,15 +71,19 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
     space = SpaceFlags({}, backends=parse_backends(backend), memory_margin=memory_margin, fits=fits)
     asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
-    with asked_service(server) as service:
-        if service is not None:
-            wanted = {"strategy": values, "chunk_layers": chunk_layers}
-            plan, notes = service.estimate({**remote_question(service, asked), **wanted})
-            announce(plan.problem, quiet)
-            _tell_filled_in(notes, quiet=quiet)
-        else:
-            plan = _estimated(build_problem(asked), values, chunk_layers, quiet=quiet)
+    from planner.cli.question import question_of
+    from planner.operations.estimate import ESTIMATE, EstimateRequest
 
+    with opened_service(server) as service:
+        question = question_of(service, asked)
+        if not isinstance(question, dict):
+            announce(question, quiet)
+        found = service.call(ESTIMATE, EstimateRequest(question=question, strategy=values, chunk_layers=chunk_layers))
+    plan = found.plan
+    if isinstance(question, dict):
+        announce(plan.problem, quiet)
+    if found.filled_in:
+        talk(f"filled in: {', '.join(found.filled_in)}", quiet=quiet)
     from planner.cli.plan_answer import answer_data, answer_tables
 
     write_plan(plan, plan_out)
@@ -97,21 +97,6 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
             relaxations=("change the strategy, or let `meshwright plan` search for one that fits",),
             where="--strategy",
         )
-
-
-def _estimated(problem: Problem, values: dict[str, Any], chunk_layers: tuple[int, ...] | None, *, quiet: bool) -> Plan:
-    """The strategy's plan, made here."""
-    from planner.search.estimate import estimate as estimate_strategy
-
-    announce(problem, quiet)
-    chosen, notes = complete_strategy(values, problem.cluster.num_devices, problem.workload.global_batch_size)
-    _tell_filled_in(notes, quiet=quiet)
-    return estimate_strategy(problem, chosen, chunk_layers, values, relief_layers(values))
-
-
-def _tell_filled_in(notes: Sequence[str], *, quiet: bool) -> None:
-    if notes:
-        talk(f"filled in: {', '.join(notes)}", quiet=quiet)
 
 
 def given_strategy(model: str, texts: list[str] | None) -> dict[str, Any]:

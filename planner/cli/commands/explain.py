@@ -9,7 +9,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
-from planner.operations.service import PlanService, asked_service, refuse
+from planner.operations.service import SERVICE_LIMITS, opened_service
 from planner.strategy.fields import PINNABLE
 from planner.strategy.text import parse_assignments
 
@@ -42,52 +42,30 @@ def explain(  # noqa: PLR0917  # a flag is an argument
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Why this plan: what binds, what each choice costs, what the next faster plan lacks."""
-    pins = parse_assignments(why_not or [], "--why-not", PINNABLE)
-    from planner.operations.plan_reference import load_plan, stored_reference
-
-    with asked_service(server, database) as service:
-        if service is not None:
-            refuse(service, {"--time-limit": time_limit is not None}, "the service has limits of its own: drop it")
-            stored_reference(plan, service)
-        the_plan = load_plan(plan, database, service)
-        if why_not is not None:
-            _print_why_not(the_plan, _other(the_plan, why_not, pins, time_limit, service, quiet=quiet), output)
-            return
-        if html is not None:
-            from planner.answers.views.report.page import report_page
-            from planner.operations.reading import write_file
-
-            write_file(html, report_page(the_plan))
-        from planner.cli.render.explanation import explanation_report
-
-        if service is not None:
-            explanation = service.explanation(the_plan.plan_id, brief)
-        else:
-            from planner.answers.explain.why import explain as ask_why
-
-            explanation = ask_why(the_plan, with_neighbours=not brief)
-    write_answer(explanation.model_dump(mode="json"), output, lambda: explanation_report(the_plan, explanation))
-
-
-def _other(
-    plan: Plan,
-    texts: list[str],
-    pins: dict[str, int | str | bool],
-    time_limit: float | None,
-    service: PlanService | None,
-    *,
-    quiet: bool,
-) -> Counterfactual:
-    """The best plan with the wished fields, or what rules them out."""
-    if service is not None:
-        return service.why_not(plan.plan_id, ",".join(texts))
-    from planner.answers.explain.why_not import why_not as ask
+    parse_assignments(why_not or [], "--why-not", PINNABLE)
+    from planner.answers.explain.why_not import WhyNot as Counterfactual
     from planner.cli.planning import search_options
     from planner.cli.progress import search_progress
+    from planner.cli.render.explanation import explanation_report
+    from planner.operations.explain import EXPLAIN, ExplainRequest
+    from planner.operations.plan_reference import PlanRequest
+    from planner.operations.plans import GET_PLAN
 
-    search = search_options(0, time_limit, 0)
-    with search_progress(quiet=quiet) as progress:
-        return ask(plan, pins, search, progress)
+    asked = ExplainRequest(plan=plan, brief=brief, why_not=None if why_not is None else ",".join(why_not))
+    search, limited = search_options(0, time_limit, 0), {"--time-limit": time_limit is not None}
+    with opened_service(server, database, only_here=limited, instead=SERVICE_LIMITS) as service:
+        with search_progress(quiet=quiet or why_not is None) as progress:
+            answer = service.call(EXPLAIN, asked, search=search, progress=progress)
+        the_plan = service.call(GET_PLAN, PlanRequest(plan=plan))
+    if isinstance(answer, Counterfactual):
+        _print_why_not(the_plan, answer, output)
+        return
+    if html is not None:
+        from planner.answers.views.report.page import report_page
+        from planner.operations.reading import write_file
+
+        write_file(html, report_page(the_plan))
+    write_answer(answer.model_dump(mode="json"), output, lambda: explanation_report(the_plan, answer))
 
 
 def _print_why_not(plan: Plan, answer: Counterfactual, output: OutputFormat) -> None:

@@ -1,0 +1,60 @@
+"""Models by name."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from planner.answers.summaries import model_summary
+from planner.model.builtin import builtin_model, builtin_models
+from planner.model.load import load_model
+from planner.operations.named import FILES, Listing, NamedRequest, NamedView, Nothing, shown
+from planner.operations.operation import Operation, Session
+from planner.operations.reading import file_exists
+
+SCRIPTS = frozenset({".sh", ".args", ".txt", ".sbatch"})
+
+
+def _models(session: Session, asked: Nothing) -> Listing:
+    own = ({**model_summary(name, spec), "builtin": False} for name, spec in session.named("model"))
+    return Listing(items=(*map(_builtin, builtin_models()), *own))
+
+
+@cache
+def _builtin(name: str) -> dict[str, Any]:
+    return {**model_summary(name, builtin_model(name)), "builtin": True}
+
+
+def model_is_file(reference: str) -> bool:
+    """Whether a file of this machine is meant, and not a name that a service may know."""
+    path = Path(reference)
+    return "/" in reference or file_exists(path) or path.suffix.lower() in FILES | SCRIPTS
+
+
+LIST_MODELS = Operation(
+    name="list_models",
+    summary="Models by name, with their sizes",
+    description="Built-in ones first.",
+    request=Nothing,
+    answer=Listing,
+    work=_models,
+    path="/v1/models",
+    tag="catalogue",
+    errors=(),
+    command="models list",
+)
+GET_MODEL = Operation(
+    name="get_model",
+    summary="One model, whole",
+    description="Layers, attention, experts; its ETag is its id.",
+    request=NamedRequest,
+    answer=NamedView,
+    work=shown(load_model),
+    path="/v1/models/{name}",
+    tag="catalogue",
+    errors=(404,),
+    served="own",
+    reads_files=lambda asked: model_is_file(asked.name),
+    command="models show",
+)
