@@ -57,7 +57,7 @@ EXPERTS: tuple[tuple[int, int, int], ...] = (
 )  # fmt: skip
 """(groups, n, k) of one device: gate and up together, then down, of Qwen3-235B at ep 8 and 32, DeepSeek-V3 at ep 64 and
 8, Mixtral-8x7B, gpt-oss-120b at ep 8, GLM-4.5 at ep 8, Qwen3-30B at ep 8 and 1; then three of one matrix each."""
-EXPERT_ROUNDS: tuple[tuple[int, ...], ...] = ((1024,), (256, 4096), (64, 16), (512, 2048), (4, 1))
+EXPERT_ROUNDS: tuple[tuple[int, ...], ...] = ((256,), (16, 1024), (64, 4096), (4,), (1, 512, 2048))
 ROUTERS: tuple[tuple[str, int, int], ...] = (
     ("softmax_topk", 128, 8), ("sigmoid_topk", 256, 8), ("softmax_topk", 8, 2), ("softmax_topk", 128, 4),
 )  # fmt: skip

@@ -24,6 +24,8 @@ from profiles.measure.matmul import PHASES, fp8_dtypes
 from profiles.observations.records import Scalar
 
 POWER = 1.0
+SKEWED_AFTER = 2
+"""Rounds of a grid by which skewed routing comes later: first every number of rows, balanced."""
 SCALED_ROWS = 16
 """Rows of a group in the fp8 weight gradient are a multiple of this: 16 bytes, what the kernel's loads take."""
 
@@ -40,7 +42,7 @@ def grouped_cases(wanted: WantedShape, dtype: str) -> list[Case]:
             dtype,
             {"num_groups": groups, "m": m, "n": n, "k": k},
             elements * DTYPE_BYTES[dtype],
-            wanted.value,
+            wanted.value + (SKEWED_AFTER if routing != "balanced" else 0),
             detail=_routing_detail(routing, groups, m),
         )
         for routing in ("balanced", "power_law")
