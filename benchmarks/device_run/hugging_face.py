@@ -187,7 +187,7 @@ def build_model(size: ModelSize, precision: str, attention: str, experts: str, d
     """A causal language model of transformers with random weights, made on the device."""
     from transformers import AutoModelForCausalLM, LlamaConfig, MixtralConfig, Qwen3MoeConfig
 
-    common = {
+    common: dict[str, Any] = {
         "vocab_size": size.vocab, "hidden_size": size.hidden, "intermediate_size": size.ffn_hidden,
         "num_hidden_layers": size.layers, "num_attention_heads": size.heads, "num_key_value_heads": size.kv_heads,
         "head_dim": size.head_dim, "max_position_embeddings": 32768, "tie_word_embeddings": False, "use_cache": False,
@@ -197,12 +197,13 @@ def build_model(size: ModelSize, precision: str, attention: str, experts: str, d
     elif size.name.startswith("mixtral"):
         config = MixtralConfig(**common, num_local_experts=size.experts, num_experts_per_tok=size.topk)
     else:
-        more = {"moe_intermediate_size": size.ffn_hidden, "num_experts": size.experts}
+        more: dict[str, Any] = {"moe_intermediate_size": size.ffn_hidden, "num_experts": size.experts}
         config = Qwen3MoeConfig(**common, **more, num_experts_per_tok=size.topk, norm_topk_prob=True)
     chosen = {"experts_implementation": experts} if experts else {}
     dtype = torch.float32 if precision == "amp" else torch.bfloat16
     with torch.device(device):
-        return AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=attention, **chosen)
+        chosen |= {"attn_implementation": attention}
+        return AutoModelForCausalLM.from_config(config, dtype=dtype, **chosen)  # type: ignore[no-untyped-call]
 
 
 def _host(device: torch.device) -> bool:

@@ -144,7 +144,7 @@ def _captured(call: Callable[[], object], device: torch.device) -> Callable[[], 
     """A replay of the call as one graph, or why there is none."""
     if device.type != "cuda":
         return "no graphs on this device"
-    stream = torch.cuda.Stream()
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     try:
         with torch.cuda.stream(stream):

@@ -76,12 +76,12 @@ def kernels_of(step: Step, device: torch.device) -> dict[str, Any]:
         with torch.profiler.profile(activities=[kind]) as profiler:
             step()
             _wait(device)
-        wanted = torch.autograd.DeviceType.CUDA if device.type == "cuda" else torch.autograd.DeviceType.CPU
-        events = profiler.profiler.kineto_results.events()  # type: ignore[union-attr]
+        wanted = "CUDA" if device.type == "cuda" else "CPU"
+        events = profiler.profiler.kineto_results.events()
         return kernel_table(
             (each.name(), each.duration_ns())
             for each in events
-            if each.device_type() == wanted and not each.name().startswith(_ANNOTATIONS)
+            if each.device_type().name == wanted and not each.name().startswith(_ANNOTATIONS)
         )
     except (RuntimeError, AttributeError, TypeError) as error:
         return {"kernels_error": str(error)[:200]}
