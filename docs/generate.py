@@ -232,6 +232,7 @@ def pages() -> dict[str, Callable[[], str]]:
     from docs.generate_documents import documents_page, strategy_page
     from docs.generate_profiles import accuracy_page, formats_page, observations_page
     from docs.generate_readme import benchmarks_page
+    from docs.generate_software import software_page
     from docs.generate_survey import survey_page
     from docs.generate_vocabulary import glossary_page
 
@@ -246,6 +247,7 @@ def pages() -> dict[str, Callable[[], str]]:
         "backends.md": backends_page,
         "rules.md": rules_page,
         "constants.md": constants_page,
+        "software.md": software_page,
         "profile-formats.md": formats_page,
         "observations.md": observations_page,
         "profile-accuracy.md": accuracy_page,

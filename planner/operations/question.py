@@ -30,10 +30,17 @@ def complete_problem(  # noqa: PLR0917  # the parts of a problem, in its order
 ) -> Problem:
     """The question.  With a calibration ``any`` becomes the back-ends that it corrects.
 
-    Raises Conflict, FindingsInvalid for a calibration of another device, other measurements or other back-ends.
+    Raises Conflict, FindingsInvalid for a calibration of another device, other measurements or other back-ends;
+    DocumentInvalid for a histogram of other experts than the model's.
     """
+    from planner.errors import DocumentInvalid
     from planner.question.problem import Problem
+    from planner.question.routing import of_other_experts
 
+    wrong = of_other_experts(workload.routing, model)
+    if wrong:
+        hint = "give one count for each expert of a layer, or kind zipf, even"
+        raise DocumentInvalid(wrong, where="workload#/routing/tokens", hint=hint)
     applied = None
     if calibration is not None:
         from planner.evidence.calibration.fitting_problem import fitting_calibration

@@ -34,6 +34,7 @@ from planner.predict.cost.row_cost import CostModel
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.physics.kernels import AttentionChoice
 from planner.question.problem import Problem, Workload
+from planner.question.routing import EVEN
 from planner.search.evaluate import evaluate_split
 from planner.search.reliefs import relief_choices
 from planner.search.row_context import strategy_context
@@ -84,7 +85,7 @@ def _counting_hardware() -> Hardware:
 def _keys(**columns: int) -> LayerKeys:
     values = dict.fromkeys(KEY_COLUMNS, 1) | {"sp": 0, "ring": 0, "overlap_tp": 0, "overlap_ep": 0} | columns
     arrays = {name: np.array([float(value)]) for name, value in values.items()}
-    return LayerKeys(**arrays, sequence_length=SEQUENCE)
+    return LayerKeys(**arrays, sequence_length=SEQUENCE, routing=EVEN)
 
 
 MODELS = {
