@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from api.client.client import Client
 from api.client.errors import ProblemReported
@@ -27,8 +27,10 @@ from planner.operations.plans import GET_PLAN
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
 from planner.search.options import Progress, SearchOptions, SearchProgress
-from planner.store.repository import Store
 from profiles.document import Document
+
+if TYPE_CHECKING:
+    from planner.store.repository import Store
 
 T = TypeVar("T")
 Q = TypeVar("Q", bound=Document)

@@ -50,7 +50,9 @@ def model_part(reference: str) -> str | Mapping[str, Any]:
 
     if reference.strip().lower() in builtin_models():
         return reference.strip().lower()
-    if NAME.fullmatch(reference) and not _is_file(reference):
+    from planner.operations.models import model_is_file
+
+    if NAME.fullmatch(reference) and not model_is_file(reference):
         return reference
     from planner.model.load import load_model
 
@@ -59,10 +61,9 @@ def model_part(reference: str) -> str | Mapping[str, Any]:
 
 def cluster_part(reference: str) -> str | Mapping[str, Any]:
     """The same for a cluster.  Raises NotFound, DocumentInvalid, Conflict for one of several pools."""
-    from profiles.catalogue import builtin_clusters, load_cluster
+    from profiles.catalogue import builtin_clusters, is_cluster_path, load_cluster
 
-    is_path = "/" in reference or Path(reference).suffix.lower() in {".yaml", ".yml", ".json"}
-    if NAME.fullmatch(reference) and not is_path:
+    if NAME.fullmatch(reference) and not is_cluster_path(reference):
         return reference.lower() if reference.lower() in builtin_clusters() else reference
     cluster = load_cluster(reference)
     if len(cluster.pools) > 1:
@@ -93,8 +94,3 @@ def profile_name(service: Service, text: str) -> str:
         where="--profile",
         hint=f"import them where {service.address} runs, or drop --server",
     )
-
-
-def _is_file(reference: str) -> bool:
-    path = Path(reference)
-    return path.exists() or path.suffix.lower() in {".json", ".yaml", ".yml", ".sh", ".args", ".txt", ".sbatch"}

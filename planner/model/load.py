@@ -23,6 +23,11 @@ _SCRIPT_SUFFIXES = frozenset({".sh", ".args", ".txt", ".bash", ".slurm", ".sbatc
 _DOCUMENT_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 
 
+def is_model_path(reference: str) -> bool:
+    """Whether the reference looks like a path: a slash or a known suffix."""
+    return "/" in reference or Path(reference).suffix.lower() in _SCRIPT_SUFFIXES | _DOCUMENT_SUFFIXES
+
+
 def load_model(reference: str) -> ModelSpec:
     """Read the model that ``reference`` names.
 
@@ -30,7 +35,7 @@ def load_model(reference: str) -> ModelSpec:
     Raises ``NotFound`` (unknown name or file, with the name meant) and ``DocumentInvalid`` (all findings at once).
     """
     path = Path(reference)
-    looks_like_path = "/" in reference or path.suffix.lower() in _SCRIPT_SUFFIXES | _DOCUMENT_SUFFIXES
+    looks_like_path = is_model_path(reference)
     if not looks_like_path and reference.strip().lower() in builtin_models():
         return builtin_model(reference)
     try:

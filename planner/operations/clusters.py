@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from planner.answers.summaries import cluster_summary
-from planner.operations.named import FILES, Listing, NamedRequest, NamedView, Nothing, shown
+from planner.operations.named import Listing, NamedRequest, NamedView, Nothing, shown
 from planner.operations.operation import Operation, Session
 from profiles import catalogue
 
@@ -20,11 +19,6 @@ def _clusters(session: Session, asked: Nothing) -> Listing:
 @cache
 def _builtin(name: str) -> dict[str, Any]:
     return {**cluster_summary(catalogue.load_cluster(name)), "builtin": True}
-
-
-def cluster_is_file(reference: str) -> bool:
-    """Whether a file of this machine is meant, as ``profiles.catalogue`` reads it."""
-    return "/" in reference or Path(reference).suffix.lower() in FILES
 
 
 LIST_CLUSTERS = Operation(
@@ -50,6 +44,6 @@ GET_CLUSTER = Operation(
     tag="catalogue",
     errors=(404,),
     served="own",
-    reads_files=lambda asked: cluster_is_file(asked.name),
+    reads_files=lambda asked: catalogue.is_cluster_path(asked.name),
     command="clusters show",
 )

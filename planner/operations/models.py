@@ -8,12 +8,10 @@ from typing import Any
 
 from planner.answers.summaries import model_summary
 from planner.model.builtin import builtin_model, builtin_models
-from planner.model.load import load_model
-from planner.operations.named import FILES, Listing, NamedRequest, NamedView, Nothing, shown
+from planner.model.load import is_model_path, load_model
+from planner.operations.named import Listing, NamedRequest, NamedView, Nothing, shown
 from planner.operations.operation import Operation, Session
 from planner.operations.reading import file_exists
-
-SCRIPTS = frozenset({".sh", ".args", ".txt", ".sbatch"})
 
 
 def _models(session: Session, asked: Nothing) -> Listing:
@@ -28,8 +26,7 @@ def _builtin(name: str) -> dict[str, Any]:
 
 def model_is_file(reference: str) -> bool:
     """Whether a file of this machine is meant, and not a name that a service may know."""
-    path = Path(reference)
-    return "/" in reference or file_exists(path) or path.suffix.lower() in FILES | SCRIPTS
+    return is_model_path(reference) or file_exists(Path(reference))
 
 
 LIST_MODELS = Operation(

@@ -11,8 +11,6 @@ from pydantic import Field
 from planner.operations.operation import Session
 from profiles.document import Document
 
-FILES = frozenset({".json", ".yaml", ".yml"})
-
 
 class Nothing(Document):
     """A question without parts."""

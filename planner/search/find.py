@@ -66,7 +66,7 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
         guessed: list[_Beside] = []
 
         def guess(entry: Entry) -> None:
-            guessed.append(_Beside(entry, problem, _with_time_left(options, started_s), None, children))
+            guessed.append(_Beside(entry, problem, options, started_s, None, children))
 
         forks = can_fork(options.processes)
         compared = compare_backends(problem, asked_software(problem), options, progress, guess if forks else None)
@@ -78,7 +78,7 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
         beside = next((each for each in guessed if each.entry is fastest), None)
         if beside is None:
             children.close()
-            beside = _Beside(fastest, problem, _with_time_left(options, started_s), progress, children)
+            beside = _Beside(fastest, problem, options, started_s, progress, children)
         answers = (
             backend_answers(compared.entries, best.step_time_s) if len(compared.entries) > 1 and options.compare else ()
         )
@@ -110,8 +110,14 @@ class _Beside:
     None where the fastest plan is the recommended one, or where the unrestricted space has nothing faster.
     """
 
-    def __init__(
-        self, entry: Entry, problem: Problem, options: SearchOptions, progress: Progress | None, children: ExitStack
+    def __init__(  # what a part may need
+        self,
+        entry: Entry,
+        problem: Problem,
+        options: SearchOptions,
+        started_s: float,
+        progress: Progress | None,
+        children: ExitStack,
     ) -> None:
         forks, self.entry = can_fork(options.processes), entry
         prefers = problem.objective.prefer == "recommended"
@@ -125,7 +131,7 @@ class _Beside:
         self._others = Beside(lambda: _others(entry, count), forks=forks and count > 0)
         children.callback(self._others.stop)
         asks = problem.constraints.backends == (ANY,) and options.compare
-        self.free = Beside(lambda: _free(entry, problem, options) if asks else None, forks=forks and asks)
+        self.free = Beside(lambda: _free(entry, problem, options, started_s) if asks else None, forks=forks and asks)
         children.callback(self.free.stop)
 
     def others(self, count: int) -> list[Candidate]:
@@ -134,10 +140,11 @@ class _Beside:
         return [each for each in self._others.answer if chosen is None or degrees(each) != degrees(chosen)][:count]
 
 
-def _free(fastest: Entry, problem: Problem, options: SearchOptions) -> UnrestrictedAnswer | None:
-    """What the unrestricted space gives beside the fastest plan."""
+def _free(fastest: Entry, problem: Problem, options: SearchOptions, started_s: float) -> UnrestrictedAnswer | None:
+    """What the unrestricted space gives beside the fastest plan, in the time that is left when it is worked out."""
     assert fastest.best is not None
-    return unrestricted_answer(unrestricted_entry(problem, options, fastest.best.step_time_s), fastest)
+    left = _with_time_left(options, started_s)
+    return unrestricted_answer(unrestricted_entry(problem, left, fastest.best.step_time_s), fastest)
 
 
 def _others(fastest: Entry, count: int) -> list[Candidate]:
