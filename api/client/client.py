@@ -17,8 +17,6 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
-
 from api.client.emissions import Emissions
 from api.client.jobs import Progress, Started
 from api.client.patience import Patience
@@ -171,16 +169,6 @@ class Client(Emissions):
     def version(self) -> Version:
         """Which software answers."""
         return self._transport.ask(Version, "GET", "/version")
-
-    def _awaited(
-        self, answer: httpx.Response, started: Started | None, progress: Progress | None, wait_s: float | None
-    ) -> Plan:
-        if answer.status_code == ACCEPTED:
-            job = read_answer(JobRecord, answer.content)
-            if started is not None:
-                started(job.id)
-            return self.wait_for_job(job.id, progress=progress, wait_s=wait_s)
-        return read_plan(answer.content)
 
 
 def _request(request_id: str) -> str:

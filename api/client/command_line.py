@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
 
 from api.client.client import Client
 from api.client.errors import ProblemReported
-from api.client.stored_plans import write_view
 from api.wire.jobs import JobProgress
 from api.wire.problem_details import FLAG_POINTERS
 from api.wire.sweeps import UNANSWERED, SweepCellView
 from planner.answers.sweep.answer import NOT_REACHED
 from planner.errors import MeshwrightError, NoFeasiblePlan
-from planner.operations.operation import Operation, Session
-from planner.operations.plan_reference import PlanRequest, file_or_stored, stored_reference
+from planner.operations.emit import EmissionView
+from planner.operations.operation import Operation
+from planner.operations.plan_reference import PlanRequest, stored_reference
 from planner.operations.plans import GET_PLAN
-from planner.plan.plan import Plan
-from planner.question.problem import Problem
-from planner.search.options import Progress, SearchOptions, SearchProgress
+from planner.operations.service import LocalService
+from planner.search.options import SearchOptions, SearchProgress
 from profiles.document import Document
-
-if TYPE_CHECKING:
-    from planner.store.repository import Store
 
 T = TypeVar("T")
 Q = TypeVar("Q", bound=Document)
@@ -53,15 +47,18 @@ _WORD = re.compile("|".join(re.escape(word) for word in sorted(WORDS, key=len, r
 @contextmanager
 def open_service(url: str) -> Iterator[RemoteService]:
     """The service at ``url``; its connections are closed with the block."""
-    with Client(url) as client:
-        yield RemoteService(client)
+    with Client(url) as client, ExitStack() as opened:
+        here = LocalService(None, opened, lambda plan: service.call(GET_PLAN, PlanRequest(plan=plan)))
+        service = RemoteService(client, here)
+        yield service
 
 
 class RemoteService:
     """See ``PlanService``."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, here: LocalService) -> None:
         self._client = client
+        self._here = here
 
     @property
     def address(self) -> str:
@@ -75,24 +72,33 @@ class RemoteService:
         *,
         search: SearchOptions | None = None,
         progress: Callable[..., None] | None = None,
+        started: Callable[[str], None] | None = None,
         keep: bool = True,
     ) -> A:
         """See ``Service``: what is asked about files of this machine is worked out here, or refused."""
         if operation.reads_files is not None and operation.reads_files(asked):
-            plan_of = partial(file_or_stored, stored=lambda each: self.call(GET_PLAN, PlanRequest(plan=each)))
-            return operation.work(Session(plan_of, _no_store, search=search, progress=progress), asked)
+            return self._here.call(operation, asked, search=search, progress=progress, keep=keep)
         for part in operation.plans:
             stored_reference(getattr(asked, part))
-        return _said(lambda: self._client.call(operation, asked))
+        heard = None if progress is None else _heard(progress)
+        return _said(lambda: self._client.call(operation, asked, started=started, progress=heard))
 
-    def question(self, whole: Callable[[], Problem], parts: Callable[[], dict[str, Any]]) -> Problem | dict[str, Any]:
+    def kept(self, plan_id: str) -> str:
+        """See ``Service``."""
+        there = f"stored at {self.address}; next: meshwright explain {plan_id[:12]} --server {self.address}"
+        return self._here.kept(plan_id) or there
+
+    def wrote(self, view: EmissionView) -> None:
+        """See ``Service``."""
+        self._here.wrote(view)
+
+    def end(self) -> None:
+        """See ``Service``."""
+        self._here.end()
+
+    def question(self, whole: Callable[[], T], parts: Callable[[], dict[str, Any]]) -> T | dict[str, Any]:
         """See ``Service``."""
         return parts()
-
-    def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
-        """See ``PlanService``."""
-        heard = None if progress is None else _heard(progress)
-        return _said(lambda: self._client.plan(question, started=started, progress=heard))
 
     def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         """See ``PlanService``."""
@@ -103,16 +109,6 @@ class RemoteService:
         except ProblemReported as error:
             error.where = _sweep_flag(error.where)
             raise command_error(error) from None
-
-    def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
-        """See ``PlanService``; the files of another back-end are of the plan there, which is planned if need be."""
-        view = _said(lambda: self._client.emission(reference, backend, launcher=launcher))
-        write_view(view, directory)
-        return view.model_dump(mode="json", exclude={"files"})
-
-
-def _no_store() -> Store:
-    raise RuntimeError("a plan of a file is worked on without a database")
 
 
 def _line(cell: SweepCellView) -> dict[str, Any]:
@@ -167,7 +163,7 @@ def _said(ask: Callable[[], T]) -> T:
         raise command_error(error) from None
 
 
-def _heard(progress: Progress) -> Callable[[JobProgress], None]:
+def _heard(progress: Callable[[SearchProgress], None]) -> Callable[[JobProgress], None]:
     """The progress of a job, told as that of a search."""
 
     def hear(state: JobProgress) -> None:

@@ -51,7 +51,7 @@ def add_operation(
     body = reads_body or operation.body
     is_page = operation.answer is str
     router.add_api_route(
-        operation.path,
+        operation.path.removeprefix(router.prefix),
         endpoint,
         methods=[operation.method],
         name=operation.name,

@@ -303,13 +303,26 @@ def test_upgrading_an_upgraded_database_is_harmless() -> None:
     assert ok(run_here("db", "upgrade", "-o", "json")).json() == ok(run_here("db", "upgrade", "-o", "json")).json()
 
 
-def test_a_read_only_database_loses_no_plan(tmp_path: Path) -> None:
+def no_database(tmp_path: Path) -> str:
+    """Where none can be written."""
     if os.geteuid() == 0:
-        target = "/proc/plans.db"
-    else:
-        (tmp_path / "closed").mkdir(mode=0o500)
-        target = str(tmp_path / "closed" / "plans.db")
-    ran = run_here("plan", *SMALL, *WORK, "--database", target)
+        return "/proc/plans.db"
+    (tmp_path / "closed").mkdir(mode=0o500)
+    return str(tmp_path / "closed" / "plans.db")
+
+
+def test_a_plan_that_cannot_be_stored_loses_no_launch_files(planned: dict[str, Any], tmp_path: Path) -> None:
+    other = next(name for name in ("megatron", "torchtitan") if name != planned["answer"]["backend"])
+    words = ("emit", str(planned["file"]), "--backend", other, "--out", str(tmp_path / "files"))
+    ran = run_here(*words, "--database", no_database(tmp_path), "-o", "json")
+    assert ran.exit_code == 2
+    assert ran.json()["backend"] == other
+    assert (tmp_path / "files" / "manifest.json").is_file()
+    assert ran.error()["slug"].startswith("store-")
+
+
+def test_a_read_only_database_loses_no_plan(tmp_path: Path) -> None:
+    ran = run_here("plan", *SMALL, *WORK, "--database", no_database(tmp_path))
     assert ran.exit_code == 2
     assert "error[store-" in ran.stderr
     assert "hint:" in ran.stderr
