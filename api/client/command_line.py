@@ -1,4 +1,4 @@
-"""``planner.operations.service.PlanService`` over a ``Client``: how the command line asks a service.
+"""``planner.operations.service.Service`` over a ``Client``: how the command line asks a service.
 
 Problems of the service become the planner's own errors, so that a command fails here as it fails without a service:
 the same slug, the same exit code, the name of a flag where the pointer means one.
@@ -7,15 +7,16 @@ the same slug, the same exit code, the name of a flag where the pointer means on
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from api.client.client import Client
 from api.client.errors import ProblemReported
 from api.wire.jobs import JobProgress
 from api.wire.problem_details import FLAG_POINTERS
-from api.wire.sweeps import UNANSWERED, SweepCellView
+from api.wire.sweeps import UNANSWERED
 from planner.answers.sweep.answer import NOT_REACHED
 from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.operations.emit import EmissionView
@@ -23,6 +24,7 @@ from planner.operations.operation import Operation
 from planner.operations.plan_reference import PlanRequest, stored_reference
 from planner.operations.plans import GET_PLAN
 from planner.operations.service import LocalService
+from planner.operations.sweep import Swept
 from planner.search.options import SearchOptions, SearchProgress
 from profiles.document import Document
 
@@ -54,7 +56,7 @@ def open_service(url: str) -> Iterator[RemoteService]:
 
 
 class RemoteService:
-    """See ``PlanService``."""
+    """See ``Service``."""
 
     def __init__(self, client: Client, here: LocalService) -> None:
         self._client = client
@@ -62,7 +64,7 @@ class RemoteService:
 
     @property
     def address(self) -> str:
-        """See ``PlanService``."""
+        """See ``Service``."""
         return self._client.address
 
     def call(
@@ -80,8 +82,9 @@ class RemoteService:
             return self._here.call(operation, asked, search=search, progress=progress, keep=keep)
         for part in operation.plans:
             stored_reference(getattr(asked, part))
-        heard = None if progress is None else _heard(progress)
-        return _said(lambda: self._client.call(operation, asked, started=started, progress=heard))
+        heard = progress if progress is None or operation.runs == "sweep" else _heard(progress)
+        found = _said(lambda: self._client.call(operation, asked, started=started, progress=heard))
+        return cast("A", _swept(found)) if isinstance(found, Swept) else found
 
     def kept(self, plan_id: str) -> str:
         """See ``Service``."""
@@ -100,21 +103,19 @@ class RemoteService:
         """See ``Service``."""
         return parts()
 
-    def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """See ``PlanService``."""
-        try:
-            sweep_id = self._client.sweeps.submit(question).sweep_id
-            for view in self._client.sweeps.watch(sweep_id):
-                yield sweep_id, [_line(cell) for cell in view.cells]
-        except ProblemReported as error:
-            error.where = _sweep_flag(error.where)
-            raise command_error(error) from None
+
+def _swept(found: Swept) -> Swept:
+    """A sweep as one of this machine says it."""
+    ended = found.ended
+    if isinstance(ended, ProblemReported):
+        ended.where = _sweep_flag(ended.where)
+        ended = command_error(ended)
+    return replace(found, rows=[_line(row) for row in found.rows], ended=ended)
 
 
-def _line(cell: SweepCellView) -> dict[str, Any]:
-    """A cell as a sweep of this machine says it."""
-    data = cell.model_dump(mode="json", exclude={"job_id"})
-    if cell.outcome in UNANSWERED:
+def _line(data: dict[str, Any]) -> dict[str, Any]:
+    """The line of a cell as a sweep of this machine says it."""
+    if data["outcome"] in UNANSWERED:
         data |= {"outcome": "missing", "reason": NOT_REACHED}
     told = {name: _in_flags(data[name]) for name in ("reason", "hint", "binding") if data[name] is not None}
     return {

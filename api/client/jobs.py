@@ -43,10 +43,7 @@ class Jobs(StoredPlans):
         progress: Progress | None = None,
         wait_s: float | None = None,
     ) -> A:
-        """The answer to an operation; a long search is waited for, ``wait_s`` at most.
-
-        Raises ProblemReported, ServiceAnswerInvalid, JobCancelled, JobUnfinished.
-        """
+        """See ``Client.call``."""
         if operation.read_first:
             try:
                 return read_as(operation, self._sent(operation, "GET", asked).content)

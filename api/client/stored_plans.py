@@ -51,11 +51,7 @@ class StoredPlans:
 
     def _sent(self, operation: Operation[Q, A], method: Method, asked: Q, **more: Any) -> httpx.Response:
         """The response to the request of an operation: in the path what belongs there, the rest as query or body."""
-        parts = asked.model_dump(mode="json", exclude_defaults=method == "GET")
-        for name in operation.spread:
-            inner = parts.pop(name, {})
-            only = operation.question_parts if name == "question" else ()
-            parts |= {each: inner[each] for each in only or inner}
+        parts = sent_parts(operation, asked, exclude_defaults=method == "GET")
         words = {part: path_part(str(parts.pop(part)), _kind(operation, part)) for part in operation.path_parts}
         sent: dict[str, Any] = {"params": parts} if method == "GET" else {"body": parts}
         return self._transport.send(method, operation.path.format(**words), **sent, **more)
@@ -137,6 +133,16 @@ def check_plan(plan: Plan, said: object) -> None:
             f"plan {str(said)[:12]} holds what this release does not know",
             hint="install the release that the service runs (see its /version)",
         )
+
+
+def sent_parts(operation: Operation[Q, A], asked: Q, *, exclude_defaults: bool = False) -> dict[str, Any]:
+    """The parts of a request as a service takes them, those of its path among them."""
+    parts = asked.model_dump(mode="json", exclude_defaults=exclude_defaults)
+    for name in operation.spread:
+        inner = parts.pop(name, {})
+        only = operation.question_parts if name == "question" else ()
+        parts |= {each: inner[each] for each in only or inner}
+    return parts
 
 
 def read_as(operation: Operation[Q, A], content: bytes) -> A:

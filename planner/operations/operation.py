@@ -25,7 +25,7 @@ A = TypeVar("A")
 Method = Literal["GET", "POST", "PUT"]
 Scope = Literal["read", "plan", "admin"]
 Served = Literal["direct", "view", "own"]
-Runs = Literal["now", "job"]
+Runs = Literal["now", "job", "sweep"]
 PLAN = "names a plan"
 """Beside the type of a part that names a plan (``planner.operations.plan_reference.PlanName``)."""
 _PART = re.compile(r"\{(\w+)\}")
@@ -98,7 +98,7 @@ class Operation(Generic[Q, A]):
     ``own``: the service has a route of its own for it (jobs, archives, pictures)."""
     runs: Runs = "now"
     """How a service runs it.  ``now``: it is answered at once.  ``job``: a search that takes longer becomes a job of
-    the queue (202), which the caller waits for."""
+    the queue (202), which the caller waits for.  ``sweep``: each of its cells is a job; the caller watches them all."""
     read_first: bool = False
     """Whether GET of the same path answers where nothing has to be searched, for a key that may only read."""
     keyed: bool = False

@@ -20,12 +20,14 @@ from planner.operations.plan import PLAN
 from planner.operations.plans import GET_PLAN, LIST_PLANS
 from planner.operations.replan import REPLAN
 from planner.operations.sensitivity import SENSITIVITY
+from planner.operations.sweep import SWEEP
 from planner.operations.throughput import THROUGHPUT
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
     PLAN,
     ESTIMATE,
     THROUGHPUT,
+    SWEEP,
     GET_PLAN,
     LIST_PLANS,
     EXPLAIN,

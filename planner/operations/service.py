@@ -178,17 +178,6 @@ class LocalService:
         return self._plans[reference]
 
 
-class PlanService(Service, Protocol):
-    """What commands ask of a service.  Errors are those of the planner, with the same exit codes as here."""
-
-    def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Ask every combination: the sweep's id and a line a cell, each time something happened, until it has ended.
-
-        Cells without an answer so far have the outcome ``missing``.
-        """
-        ...
-
-
 @contextmanager
 def opened_service(
     server: str | None, database: str | None = None, *, only_here: Mapping[str, bool] | None = None, instead: str = ""
@@ -196,45 +185,28 @@ def opened_service(
     """Who does what a command asks: the service that ``--server`` or the environment names, else this machine.
 
     ``only_here``: flags that no service knows, and whether they are given; ``instead``: what to do then.  Raises
-    Conflict for such a flag, and what ``asked_service`` raises; at the end of the block, why a new plan could not be
-    stored.
-    """
-    with asked_service(server, database) as service:
-        if service is not None:
-            refuse(service, only_here or {}, instead)
-            yield service
-            service.end()
-            return
-        with ExitStack() as opened:
-            here = LocalService(database, opened)
-            yield here
-            here.end()
-
-
-@contextmanager
-def asked_service(server: str | None, database: str | None = None) -> Iterator[PlanService | None]:
-    """The service that a command asks, or None for this machine.
-
-    ``--server`` names it, else the environment does, unless ``--database`` says where to look.  Raises Conflict for
-    both flags, DocumentInvalid for what is no address.
+    Conflict for such a flag, or for ``--server`` with ``--database``, DocumentInvalid for what is no address; at the
+    end of the block, why a new plan could not be stored.
     """
     if server and database is not None:
         raise Conflict(
             "--server and --database name two places to look for plans", where="--database", hint="drop one of them"
         )
     address = server if server is not None or database is not None else os.environ.get(SERVER_VARIABLE)
-    if not address:
-        yield None
-        return
-    with _client()(address) as service:
+    with ExitStack() as opened:
+        service: Service = LocalService(database, opened)
+        if address:
+            service = opened.enter_context(_client()(address))
+            _refuse(service, only_here or {}, instead)
         yield service
+        service.end()
 
 
-def _client() -> Callable[[str], AbstractContextManager[PlanService]]:
+def _client() -> Callable[[str], AbstractContextManager[Service]]:
     """What opens a service at an address.  Raises NotFound where no package brings a client."""
     for point in entry_points(group=SERVICE_GROUP):
         try:
-            opens: Callable[[str], AbstractContextManager[PlanService]] = point.load()
+            opens: Callable[[str], AbstractContextManager[Service]] = point.load()
         except ModuleNotFoundError as error:
             if error.name != "httpx" and (error.name is None or not f"{point.module}.".startswith(f"{error.name}.")):
                 raise
@@ -245,7 +217,7 @@ def _client() -> Callable[[str], AbstractContextManager[PlanService]]:
     )
 
 
-def refuse(service: PlanService, given: Mapping[str, bool], instead: str) -> None:
+def _refuse(service: Service, given: Mapping[str, bool], instead: str) -> None:
     """Refuse flags that the service has no answer to.  Raises Conflict."""
     wrong = [name for name, is_given in given.items() if is_given]
     if wrong:
