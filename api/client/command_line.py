@@ -22,7 +22,7 @@ from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.operations.emit import EmissionView
 from planner.operations.operation import Operation
 from planner.operations.plan_reference import PlanRequest, stored_reference
-from planner.operations.plans import GET_PLAN
+from planner.operations.plans import FULL_ID, GET_PLAN
 from planner.operations.service import LocalService
 from planner.operations.sweep import Swept
 from planner.search.options import SearchOptions, SearchProgress
@@ -85,6 +85,11 @@ class RemoteService:
         heard = progress if progress is None or operation.runs == "sweep" else _heard(progress)
         found = _said(lambda: self._client.call(operation, asked, started=started, progress=heard))
         return cast("A", _swept(found)) if isinstance(found, Swept) else found
+
+    def plan_id(self, reference: str) -> str:
+        """See ``Service``; a service says the id of a prefix or label with the whole plan only."""
+        is_whole = re.fullmatch(FULL_ID, reference) is not None
+        return reference if is_whole else self.call(GET_PLAN, PlanRequest(plan=reference)).plan_id
 
     def kept(self, plan_id: str) -> str:
         """See ``Service``."""

@@ -58,6 +58,10 @@ class Service(Protocol):
         """
         ...
 
+    def plan_id(self, reference: str) -> str:
+        """The whole id of the plan that is meant.  Raises NotFound, Conflict, DocumentInvalid."""
+        ...
+
     def kept(self, plan_id: str) -> str:
         """Where a plan that an operation made is kept, and what shows it; empty where it is not kept."""
         ...
@@ -120,6 +124,12 @@ class LocalService:
     def question(self, whole: Callable[[], W], parts: Callable[[], dict[str, Any]]) -> W | dict[str, Any]:
         """See ``Service``."""
         return whole()
+
+    def plan_id(self, reference: str) -> str:
+        """See ``Service``; of a stored plan no more than its key is read."""
+        from planner.operations.plan_reference import is_plan_file
+
+        return self._plan(reference).plan_id if is_plan_file(reference) else self._stored().resolve(reference)
 
     def kept(self, plan_id: str) -> str:
         """See ``Service``."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -301,6 +303,19 @@ def test_stored_plans_are_listed_labelled_and_exported(planned: dict[str, Any], 
 
 def test_upgrading_an_upgraded_database_is_harmless() -> None:
     assert ok(run_here("db", "upgrade", "-o", "json")).json() == ok(run_here("db", "upgrade", "-o", "json")).json()
+
+
+def test_a_list_goes_on_after_a_plan_of_which_only_the_key_is_read(tmp_path: Path) -> None:
+    database = tmp_path / "plans.db"
+    words = ("plan", *SMALL, "--sequence-length", "4096", "--database", str(database), "-o", "json")
+    older, newer = (
+        ok(run_here(*words, "--pin", "tp=8", "--global-batch-size", batch)).json()["plan_id"] for batch in ("32", "64")
+    )
+    listing = ("plans", "list", "--database", str(database), "-o", "json", "--after", newer[:8])
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE documents SET body = '{}' WHERE sha = ?", (newer,))
+    assert run_here("plans", "show", newer, "--database", str(database)).exit_code != 0
+    assert [row["plan_id"] for row in ok(run_here(*listing)).json()] == [older]
 
 
 def no_database(tmp_path: Path) -> str:
