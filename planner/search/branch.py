@@ -270,10 +270,8 @@ class Search:
         left = np.ones(len(leaves.order), dtype=np.bool_)
         rest: Leaves | None = None
         for place, bound in dealt.closest_first(lambda: self._cutoff(cutoff_s)):
-            if bound >= self._cutoff(cutoff_s):
-                self.result.pruned[Pruned.OWN_BOUND] += 1
-                continue
             if self.late():
+                self.result.pruned[Pruned.OWN_BOUND] += dealt.too_slow
                 self._not_examined(np.array([bound]), dealt.rest_s)
                 return False
             left[place] = False
@@ -294,6 +292,7 @@ class Search:
                 self._record(candidate)
         else:
             self.result.pruned[Pruned.OWN_BOUND] += int((~dealt.seen).sum())
+        self.result.pruned[Pruned.OWN_BOUND] += dealt.too_slow
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self.wanted_s(cutoff_s))
         return rest is None or self._solve_in_order(rest, cutoff_s)
 
