@@ -239,14 +239,15 @@ class Search:
         # large batches it is costed only where that still looks fast enough.
         alike = not self.costs.hardware.physics.deepspeed_where_needed
         twins = alike and self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
+        offloads, keyed = (0,) if twins else None, (table, key)
         shared = shardings_by_setup(
-            self.costs, self.space, layouts, (table, key), (0,) if twins else None, self.wanted_s(cutoff_s)
+            self.costs, self.space, layouts, keyed, offloads, self.wanted_s(cutoff_s), part=self.plain
         )
         if shared is None:
             return True
         if not self._bounded_leaves(shared, cutoff_s):
             return False
-        offloaded = shared.offloaded(self.wanted_s(cutoff_s)) if twins else None
+        offloaded = shared.offloaded(self.wanted_s(cutoff_s), self.plain) if twins else None
         return offloaded is None or self._bounded_leaves(offloaded, cutoff_s)
 
     def _bounded_leaves(self, shared: SharedSetups, cutoff_s: float) -> bool:
@@ -275,7 +276,8 @@ class Search:
                 self._not_examined(np.array([bound]), dealt.rest_s)
                 return False
             left[place] = False
-            row, cost = leaves.leaf(int(leaves.order[place]))
+            index = leaves.order[place : place + 1]
+            row = leaves.rows(index)
             if self._cannot_run(row):
                 self.result.pruned[Pruned.BACKEND_RULES] += 1
                 if self.early_rules.learn(self._strategy(row, 0)):
@@ -283,7 +285,7 @@ class Search:
                     dealt.forget_unseen()
                     break
                 continue
-            context, split = row_context(self.costs, leaves.table, row, cost), best_split
+            context, split = row_context(self.costs, leaves.table, row, leaves.costs(index, row)), best_split
             if context.strategy.vpp == 1 and context.strategy.pp > 1 and self._may_be_uneven(context):
                 self._later.add(bound, context)
                 split = near_even_split
