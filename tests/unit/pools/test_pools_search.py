@@ -30,8 +30,8 @@ from solver.arrays import Array
 from solver.check import CheckFailed
 from solver.stage_assignment.assign import assign
 from solver.stage_assignment.evaluate import assignment_value
-from solver.stage_assignment.tables import AssignmentTables, StableAndLate, StageChoice
-from tests.assignment_by_milp import assign_by_milp
+from solver.stage_assignment.tables import AssignmentTables, StageChoice
+from tests.assignment_by_milp import StableAndLate, assign_by_milp
 
 Pins = dict[str, int | str | bool]
 PLAIN: Pins = {
