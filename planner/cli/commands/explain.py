@@ -9,11 +9,13 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
+from planner.errors import Conflict
 from planner.operations.service import SERVICE_LIMITS, opened_service
 from planner.strategy.fields import PINNABLE
 from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
+    from planner.answers.explain.why import Explanation
     from planner.answers.explain.why_not import WhyNot as Counterfactual
     from planner.plan.plan import Plan
 
@@ -22,6 +24,14 @@ WhyNot = Annotated[
     typer.Option("--why-not", metavar="K=V,...", help="Ask for another choice, for example tp=4,pp=8."),
 ]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the plan as one HTML file too.")]
+Ladder = Annotated[
+    Path | None,
+    typer.Option(
+        "--ladder",
+        metavar="FOLDER",
+        help="Beyond 512 devices: write the shortened models of the smaller runs that would settle the plan.",
+    ),
+]
 Brief = Annotated[bool, typer.Option("--brief", help="Only what the plan says; no estimates of its neighbours.")]
 
 
@@ -35,6 +45,7 @@ def explain(  # noqa: PLR0917  # a flag is an argument
     why_not: WhyNot = None,
     brief: Brief = False,
     html: Html = None,
+    ladder: Ladder = None,
     time_limit: flags.TimeLimit = None,
     database: flags.Database = None,
     server: flags.Server = None,
@@ -65,7 +76,26 @@ def explain(  # noqa: PLR0917  # a flag is an argument
         from planner.operations.reading import write_file
 
         write_file(html, report_page(the_plan))
+    if ladder is not None:
+        _write_ladder(the_plan, answer, ladder)
     write_answer(answer.model_dump(mode="json"), output, lambda: explanation_report(the_plan, answer))
+
+
+def _write_ladder(plan: Plan, explained: Explanation, folder: Path) -> None:
+    """The model of each smaller run, as a document that ``--model`` reads."""
+    from planner.answers.explain.trust_ladder import shortened_model
+    from planner.operations.reading import write_file
+
+    runs = [each.run for each in explained.ladder if each.run is not None]
+    if not runs:
+        raise Conflict(
+            "this plan has no ladder of smaller runs",
+            where="--ladder",
+            hint="plans that fit on more than 512 devices have one; leave --brief out",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for run in runs:
+        write_file(folder / run.model_file, shortened_model(plan.problem.model, run.layers).canonical_json())
 
 
 def _print_why_not(plan: Plan, answer: Counterfactual, output: OutputFormat) -> None:
