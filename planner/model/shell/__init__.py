@@ -1,0 +1,6 @@
+"""Launch scripts of the Bourne shell, followed without running anything.
+
+``tree`` the commands of a script; ``scanning`` where words, quotes and expansions end; ``parser`` text -> tree;
+``scope`` variables, and what is not known of them; ``parameters``, ``arithmetic``, ``words`` expansions;
+``conditions`` tests that are true, false or undecided; ``interpreter`` follows the commands and collects launches.
+"""
