@@ -19,10 +19,13 @@ from typing import Any
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import MegatronJob, megatron_job
 from planner.model.megatron_strategy import with_what_is_off
+from planner.model.shell.launches import Given
 from planner.strategy.relief_layers import policies
 from planner.strategy.text import complete_strategy
 from profiles.validation import FindingsInvalid
 
+VOCABULARY = 128_000
+"""For scripts whose tokenizer is not told; the truth says nothing of their vocabulary."""
 MODULES = {"attention_core": "core_attn", "norm": "layernorm", "mlp": "mlp", "moe": "moe", "activation": "moe_act"}
 
 
@@ -59,7 +62,7 @@ def stored_text(mirrors: Path, record: Mapping[str, Any]) -> str | None:
 def compared(record: Mapping[str, Any], text: str) -> str:
     """``right``, or what is not."""
     try:
-        facts = read_facts(megatron_job(text, record["id"], record["path"]))
+        facts = read_facts(megatron_job(text, record["id"], record["path"], given_to(record), VOCABULARY))
     except FindingsInvalid as error:
         return "refused: " + "; ".join(finding.what for finding in error.findings)
     except DocumentInvalid as error:
@@ -72,6 +75,14 @@ def compared(record: Mapping[str, Any], text: str) -> str:
         if found != wanted and found not in record["accept"].get(name, ()):
             wrong.append(f"{name} {found} (should be {wanted})")
     return "right" if not wrong else "; ".join(wrong)
+
+
+def given_to(record: Mapping[str, Any]) -> Given:
+    """The environment and the arguments with which a person would start the script."""
+    needs = dict(record["needs"])
+    arguments = needs.pop("args", None)
+    variables = {name: str(value) for name, value in needs.items()}
+    return Given(variables, None if arguments is None else tuple(arguments), record["path"])
 
 
 def read_facts(job: MegatronJob) -> dict[str, Any]:

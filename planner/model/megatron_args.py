@@ -1,7 +1,7 @@
 """The job that a Megatron-LM launch script (or argument string) describes.
 
 ``megatron_job`` reads the text that you run today: continuation lines, comments and the script's own variables are
-resolved (``planner.model.shell_words``), nothing is executed.  It returns the model, what of the workload is given,
+resolved (``planner.model.shell``), nothing is executed.  It returns the model, what of the workload is given,
 and the strategy's degrees and switches as given.
 
 Shapes follow Megatron-Core ``GPTModel``: pre-norm layers, biases unless ``--disable-bias-linear``, tied embeddings
@@ -21,17 +21,22 @@ from planner.model.layer_runs import runs_of
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_layers import read_layers
 from planner.model.megatron_strategy import read_strategy, read_workload
-from planner.model.shell_words import script_words
+from planner.model.megatron_unmodelled import unmodelled
+from planner.model.megatron_vocabulary import read_vocabulary
+from planner.model.shell.launches import NOTHING, Given, Launch, launch_of
+from planner.model.shell.scope import Undecided
+from planner.model.shell.slurm import devices_of_job
+from planner.model.shell.tree import ShellSyntaxError
 from planner.model.spec import ModelSpec, MtpSpec, PositionKind
 from profiles.errors import DocumentInvalid
 from profiles.text_limits import check_size
 
-_GPT2_VOCABULARY = 50257
 _POSITIONS: dict[str, PositionKind] = {
     "learned_absolute": "learned",
     "rope": "rope",
     "yarn": "rope",
     "mrope": "rope",
+    "alibi": "alibi",
     "none": "none",
 }
 
@@ -45,6 +50,10 @@ class MegatronJob:
     ``num_devices``: nodes times processes a node, where both are given.
     ``skipped``: arguments that the script adds only on a condition; they are not used.
     ``chunk_layers``: layers of every chunk along the model, where the script does not leave them to Megatron.
+    ``not_modelled``: arguments that change time or memory and that the planner has no word for.
+    ``undecided``: places of the script that its text does not decide, and what would decide them.
+    ``taken_as_unset``: environment variables that the script asks for and nobody gave, with the line.
+    ``launches``: training runs that the script starts; the first is read.
     """
 
     model: ModelSpec
@@ -53,16 +62,25 @@ class MegatronJob:
     num_devices: int | None = None
     skipped: tuple[str, ...] = ()
     chunk_layers: tuple[int, ...] | None = None
+    not_modelled: tuple[str, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
+    taken_as_unset: tuple[tuple[str, int], ...] = ()
+    launches: int = 0
 
 
-def megatron_job(text: str, name: str, where: str) -> MegatronJob:
+def megatron_job(
+    text: str, name: str, where: str, given: Given = NOTHING, vocab_size: int | None = None
+) -> MegatronJob:
     """Read a launch script or argument string.
 
-    Raises ``FindingsInvalid`` with every argument that is missing, impossible or not decided by the text.
+    ``given``: the script's environment, arguments and neighbours.  ``vocab_size``: where the script does not say it.
+    Raises ``FindingsInvalid`` with every argument that is missing, impossible or not decided by the text, and
+    ``DocumentInvalid`` for a text that is no script.
     """
     check_size(text, where)
-    script = script_words(text)
-    flags = MegatronFlags(script.words, where)
+    launch = _launch(text, where, given)
+    words = launch.words if vocab_size is None else (*launch.words, "--vocab-size", str(vocab_size))
+    flags = MegatronFlags(words, where)
     workload = read_workload(flags)
     strategy, chunk_layers, num_devices = read_strategy(flags)
     try:
@@ -72,7 +90,34 @@ def megatron_job(text: str, name: str, where: str) -> MegatronJob:
         message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
         raise DocumentInvalid(f"the arguments do not describe a possible model: {message}", where=where) from None
     flags.finish()
-    return MegatronJob(model, workload, strategy, num_devices, script.skipped, chunk_layers)
+    if model.has_experts and strategy.get("tp", 1) > 1:
+        strategy.setdefault("etp", strategy["tp"])  # core 0.19.2 training/arguments.py:569
+    return MegatronJob(
+        model,
+        workload,
+        strategy,
+        num_devices or devices_of_job(text, given.variables),
+        launch.skipped,
+        chunk_layers,
+        not_modelled=unmodelled(flags),
+        undecided=launch.undecided,
+        taken_as_unset=launch.taken_as_unset,
+        launches=launch.count,
+    )
+
+
+def _launch(text: str, where: str, given: Given) -> Launch:
+    try:
+        launch = launch_of(text, given)
+    except ShellSyntaxError as error:
+        raise DocumentInvalid(f"line {error.line} of the script: {error.what}", where=where) from None
+    if launch.stopped_at is not None and not any(word.startswith("--num-layers") for word in launch.words):
+        raise DocumentInvalid(
+            f"the script ends at line {launch.stopped_at} before it starts a training run",
+            where=where,
+            hint="give what it asks for: --set NAME=VALUE for a variable, --script-args for its arguments",
+        )
+    return launch
 
 
 def _model(flags: MegatronFlags, name: str, *, tp: int, sequence_length: int | None) -> ModelSpec:
@@ -89,7 +134,7 @@ def _model(flags: MegatronFlags, name: str, *, tp: int, sequence_length: int | N
         name=name or "megatron",
         family="megatron",
         hidden_size=hidden,
-        vocab_size=_vocabulary(flags, tp),
+        vocab_size=read_vocabulary(flags, tp),
         layer_kinds=kinds,
         layer_runs=runs,
         tie_embeddings=not flags.has("untie-embeddings-and-output-weights"),
@@ -120,25 +165,3 @@ def _activation(flags: MegatronFlags) -> str:
     if flags.has("squared-relu"):
         return "relu2"
     return "quick_gelu" if flags.has("quick-geglu") else "gelu"
-
-
-def _vocabulary(flags: MegatronFlags, tp: int) -> int:
-    """Padded vocabulary: given, or rounded up to a multiple of ``divisible_by * tp``.
-
-    ``NullTokenizer`` adds one end token to ``--vocab-size`` (megatron/training/tokenizer).
-    """
-    multiple = (flags.integer("make-vocab-size-divisible-by") or 128) * tp
-    padded = flags.integer("padded-vocab-size")
-    size = flags.integer("vocab-size")
-    tokenizer = flags.text("tokenizer-type")
-    if padded is not None:
-        return padded
-    if size is None and tokenizer == "GPT2BPETokenizer":
-        size = _GPT2_VOCABULARY
-    if size is None:
-        if not flags.has("vocab-size"):
-            flags.refuse("vocab-size", "is missing: the tokenizer's file decides it", "add --vocab-size to the text")
-        return multiple
-    if tokenizer == "NullTokenizer":
-        size += 1
-    return -(-size // multiple) * multiple

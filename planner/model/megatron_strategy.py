@@ -45,6 +45,9 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
         workload["precision"] = "bf16" if flags.has("bf16") else "fp16"
     if flags.has("optimizer") and flags.text("optimizer") in ("adam", "sgd", "muon"):
         workload["optimizer"] = flags.text("optimizer")
+    states = {name: flags.text(name) for name in ("exp-avg-dtype", "exp-avg-sq-dtype")}
+    if flags.has("use-precision-aware-optimizer") and set(states.values()) == {"bf16"}:
+        workload["optimizer"] = "adam_bf16_states"
     if flags.has("grad-reduce-in-bf16"):
         workload["gradient_dtype"] = "bf16"
     return workload
@@ -56,7 +59,7 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...]
     for name, names in _DEGREES.items():
         if (degree := flags.integer(*names)) is not None:
             strategy[name] = degree
-    if flags.has("sequence-parallel"):
+    if flags.has("sequence-parallel") and strategy.get("tp", 1) > 1:  # off at tp 1: arguments.py:1393
         strategy["sp"] = True
     if strategy.get("cp", 1) > 1:
         kind = flags.text("cp-comm-type") or "p2p"
@@ -106,6 +109,11 @@ def _sharding(flags: MegatronFlags) -> dict[str, Any]:
         return {"zero_stage": _SHARDING.get(kind, 0)}
     if flags.has("use-torch-fsdp2"):
         return {"zero_stage": 3}
+    if (stage := flags.integer("zero-stage", minimum=0)) is not None:  # Megatron-DeepSpeed
+        return {"zero_stage": min(stage, 3)}
+    instances = flags.integer("num-distributed-optimizer-instances") or 1
+    if flags.has("use-distributed-optimizer") and instances > 1:
+        return {"zero_stage": 1, "dp_replicate": instances}
     return {"zero_stage": 1 if flags.has("use-distributed-optimizer") else 0}
 
 
@@ -154,6 +162,8 @@ def _selective(flags: MegatronFlags, asked_by: str) -> dict[str, Any]:
                 f"leave it out, or leave {asked_by} out and write --recompute-granularity full",
             )
     words = flags.words("recompute-modules") or ["core_attn"]
+    if flags.has("moe-layer-recompute"):  # core 0.19.2 transformer_config.py:1835
+        words = [*words, "moe"]
     wrong = [word for word in words if word not in _RECOMPUTE_MODULES and word not in _UNMODELLED_MODULES]
     if wrong:
         known = ", ".join(sorted({*_RECOMPUTE_MODULES, *_UNMODELLED_MODULES}))
