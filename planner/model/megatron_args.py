@@ -12,6 +12,7 @@ unless ``--untie-embeddings-and-output-weights``, a vocabulary padded to a multi
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +21,9 @@ from pydantic import ValidationError
 from planner.model.layer_runs import runs_of
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_layers import read_layers
-from planner.model.megatron_strategy import read_strategy, read_workload
-from planner.model.megatron_unmodelled import unmodelled
-from planner.model.megatron_vocabulary import read_vocabulary
+from planner.model.megatron_strategy import derive, read_strategy, read_workload
+from planner.model.megatron_unmodelled import ArgumentLists, argument_lists, refuse_other_models
+from planner.model.megatron_vocabulary import Vocabulary, read_vocabulary
 from planner.model.shell.launches import NOTHING, Given, Launch, launch_of
 from planner.model.shell.scope import Undecided
 from planner.model.shell.slurm import devices_of_job
@@ -50,7 +51,9 @@ class MegatronJob:
     ``num_devices``: nodes times processes a node, where both are given.
     ``skipped``: arguments that the script adds only on a condition; they are not used.
     ``chunk_layers``: layers of every chunk along the model, where the script does not leave them to Megatron.
-    ``not_modelled``: arguments that change time or memory and that the planner has no word for.
+    ``arguments``: those of the training program, each in one list: used, without influence, not modelled, unknown.
+    ``vocabulary``: the padded size and where it is from.
+    ``assumed``: what Megatron-LM derives because the script leaves it out, as sentences.
     ``undecided``: places of the script that its text does not decide, and what would decide them.
     ``taken_as_unset``: environment variables that the script asks for and nobody gave, with the line.
     ``launches``: training runs that the script starts; the first is read.
@@ -62,7 +65,9 @@ class MegatronJob:
     num_devices: int | None = None
     skipped: tuple[str, ...] = ()
     chunk_layers: tuple[int, ...] | None = None
-    not_modelled: tuple[str, ...] = ()
+    arguments: ArgumentLists = field(default_factory=ArgumentLists)
+    vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary(1, ""))
+    assumed: tuple[str, ...] = ()
     undecided: tuple[Undecided, ...] = ()
     taken_as_unset: tuple[tuple[str, int], ...] = ()
     launches: int = 0
@@ -73,37 +78,55 @@ def megatron_job(
 ) -> MegatronJob:
     """Read a launch script or argument string.
 
-    ``given``: the script's environment, arguments and neighbours.  ``vocab_size``: where the script does not say it.
+    ``given``: the script's environment, arguments and neighbours.  ``vocab_size``: tokens of the tokenizer; it wins
+    over what the script says of its vocabulary, and ``vocabulary`` says so.
     Raises ``FindingsInvalid`` with every argument that is missing, impossible or not decided by the text, and
     ``DocumentInvalid`` for a text that is no script.
     """
     check_size(text, where)
-    launch = _launch(text, where, given)
-    words = launch.words if vocab_size is None else (*launch.words, "--vocab-size", str(vocab_size))
-    flags = MegatronFlags(words, where)
+    launch = Launch(_plain_words(text)) if _is_arguments_file(text) else _launch(text, where, given)
+    flags = MegatronFlags(launch.words, where)
+    refuse_other_models(flags)
     workload = read_workload(flags)
     strategy, chunk_layers, num_devices = read_strategy(flags)
+    num_devices = num_devices or devices_of_job(text, given.variables)
+    vocabulary = read_vocabulary(flags, int(strategy.get("tp", 1)), vocab_size)
     try:
-        model = _model(flags, name, tp=int(strategy.get("tp", 1)), sequence_length=workload.get("sequence_length"))
+        model = _model(flags, name, vocabulary.padded, workload.get("sequence_length"))
     except ValidationError as error:
         flags.finish()
         message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
         raise DocumentInvalid(f"the arguments do not describe a possible model: {message}", where=where) from None
     flags.finish()
-    if model.has_experts and strategy.get("tp", 1) > 1:
-        strategy.setdefault("etp", strategy["tp"])  # core 0.19.2 training/arguments.py:569
+    assumed = derive(model, workload, strategy, num_devices)
     return MegatronJob(
         model,
         workload,
         strategy,
-        num_devices or devices_of_job(text, given.variables),
+        num_devices,
         launch.skipped,
         chunk_layers,
-        not_modelled=unmodelled(flags),
+        arguments=argument_lists(flags, launch.words),
+        vocabulary=vocabulary,
+        assumed=assumed,
         undecided=launch.undecided,
         taken_as_unset=launch.taken_as_unset,
         launches=launch.count,
     )
+
+
+def _is_arguments_file(text: str) -> bool:
+    """Whether the text is a file such as our ``megatron.args``: nothing but lines of arguments, nothing quoted.
+
+    A program splits such a file at blanks, so ``Et*3|t*5L`` needs no quotes there, which a shell would ask for.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    return all(line.startswith(("--", "#")) or not line for line in lines) and not re.search(r"[\\'\"$`;&]", text)
+
+
+def _plain_words(text: str) -> tuple[str, ...]:
+    lines = (line.split() for line in text.splitlines())
+    return tuple(word for words in lines if words and not words[0].startswith("#") for word in words)
 
 
 def _launch(text: str, where: str, given: Given) -> Launch:
@@ -115,12 +138,12 @@ def _launch(text: str, where: str, given: Given) -> Launch:
         raise DocumentInvalid(
             f"the script ends at line {launch.stopped_at} before it starts a training run",
             where=where,
-            hint="give what it asks for: --set NAME=VALUE for a variable, --script-args for its arguments",
+            hint="say what it asks for: --from SCRIPT with --set NAME=VALUE, or --script-args TEXT",
         )
     return launch
 
 
-def _model(flags: MegatronFlags, name: str, *, tp: int, sequence_length: int | None) -> ModelSpec:
+def _model(flags: MegatronFlags, name: str, vocab_size: int, sequence_length: int | None) -> ModelSpec:
     hidden = flags.required("hidden-size")
     num_layers = flags.required("num-layers", maximum=10_000)
     layers = read_layers(flags, hidden, num_layers)
@@ -134,7 +157,7 @@ def _model(flags: MegatronFlags, name: str, *, tp: int, sequence_length: int | N
         name=name or "megatron",
         family="megatron",
         hidden_size=hidden,
-        vocab_size=read_vocabulary(flags, tp),
+        vocab_size=vocab_size,
         layer_kinds=kinds,
         layer_runs=runs,
         tie_embeddings=not flags.has("untie-embeddings-and-output-weights"),

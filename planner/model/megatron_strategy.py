@@ -10,6 +10,7 @@ from typing import Any
 
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_split import read_split
+from planner.model.spec import ModelSpec
 from planner.strategy.relief_layers import first_layers
 
 _DEGREES = {
@@ -84,6 +85,29 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...]
     return strategy, split.chunk_layers, _num_devices(flags)
 
 
+def derive(
+    model: ModelSpec, workload: dict[str, Any], strategy: dict[str, Any], num_devices: int | None
+) -> tuple[str, ...]:
+    """Fill in what Megatron-LM derives from the other arguments, and say what that is.
+
+    Experts take tp as their tensor parallelism (core 0.19.2 training/arguments.py:569); without
+    ``--global-batch-size`` a step is one micro-batch a replica (arguments.py:685); without ``--bf16`` or ``--fp16``
+    the run is in fp32, which the planner does not predict.
+    """
+    told = list[str]()
+    if model.has_experts and strategy.get("tp", 1) > 1 and "etp" not in strategy:
+        strategy["etp"] = strategy["tp"]
+        told.append(f"etp={strategy['tp']}: experts are split as tp says")
+    shards = strategy.get("tp", 1) * strategy.get("pp", 1) * strategy.get("cp", 1)
+    says_replicas = "micro_batch_size" in strategy and num_devices is not None and num_devices % shards == 0
+    if "global_batch_size" not in workload and num_devices is not None and says_replicas:
+        workload["global_batch_size"] = strategy["micro_batch_size"] * num_devices // shards
+        told.append(f"global batch {workload['global_batch_size']:,}: one micro-batch a replica")
+    if "precision" not in workload:
+        told.append("precision: neither --bf16 nor --fp16 is given, which is fp32 in Megatron-LM; bf16 is predicted")
+    return tuple(told)
+
+
 def with_what_is_off(strategy: Mapping[str, Any]) -> dict[str, Any]:
     """A script's strategy with the switches that Megatron-LM has off unless a flag turns them on.
 
@@ -105,7 +129,9 @@ def _pipeline(flags: MegatronFlags, vpp: int, pp: int) -> dict[str, Any]:
 
 def _sharding(flags: MegatronFlags) -> dict[str, Any]:
     if flags.has("use-megatron-fsdp", "use-custom-fsdp"):
-        kind = flags.text("data-parallel-sharding-strategy") or "no_shard"
+        kind = flags.text("data-parallel-sharding-strategy") or "optim_grads_params"  # arguments.py:3023
+        if kind not in _SHARDING:
+            flags.refuse("data-parallel-sharding-strategy", f"'{kind}' is not known", f"use {', '.join(_SHARDING)}")
         return {"zero_stage": _SHARDING.get(kind, 0)}
     if flags.has("use-torch-fsdp2"):
         return {"zero_stage": 3}
