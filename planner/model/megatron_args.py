@@ -57,6 +57,7 @@ class MegatronJob:
     ``undecided``: places of the script that its text does not decide, and what would decide them.
     ``taken_as_unset``: environment variables that the script asks for and nobody gave, with the line.
     ``launches``: training runs that the script starts; the first is read.
+    ``set_by_script``: variables that were given and that the script sets itself all the same.
     """
 
     model: ModelSpec
@@ -71,15 +72,21 @@ class MegatronJob:
     undecided: tuple[Undecided, ...] = ()
     taken_as_unset: tuple[tuple[str, int], ...] = ()
     launches: int = 0
+    set_by_script: tuple[str, ...] = ()
 
 
 def megatron_job(
-    text: str, name: str, where: str, given: Given = NOTHING, vocab_size: int | None = None
+    text: str,
+    name: str,
+    where: str,
+    given: Given = NOTHING,
+    vocab_size: int | None = None,
+    num_devices: int | None = None,
 ) -> MegatronJob:
     """Read a launch script or argument string.
 
     ``given``: the script's environment, arguments and neighbours.  ``vocab_size``: tokens of the tokenizer; it wins
-    over what the script says of its vocabulary, and ``vocabulary`` says so.
+    over what the script says of its vocabulary, and ``vocabulary`` says so.  ``num_devices``: other than the script's.
     Raises ``FindingsInvalid`` with every argument that is missing, impossible or not decided by the text, and
     ``DocumentInvalid`` for a text that is no script.
     """
@@ -88,8 +95,8 @@ def megatron_job(
     flags = MegatronFlags(launch.words, where)
     refuse_other_models(flags)
     workload = read_workload(flags)
-    strategy, chunk_layers, num_devices = read_strategy(flags)
-    num_devices = num_devices or devices_of_job(text, given.variables)
+    strategy, chunk_layers, launched = read_strategy(flags)
+    num_devices = num_devices or launched or devices_of_job(text, given.variables)
     vocabulary = read_vocabulary(flags, int(strategy.get("tp", 1)), vocab_size)
     try:
         model = _model(flags, name, vocabulary.padded, workload.get("sequence_length"))
@@ -112,6 +119,7 @@ def megatron_job(
         undecided=launch.undecided,
         taken_as_unset=launch.taken_as_unset,
         launches=launch.count,
+        set_by_script=launch.set_by_script,
     )
 
 

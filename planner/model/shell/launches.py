@@ -112,7 +112,7 @@ def separated(words: Sequence[str]) -> tuple[str, ...]:
     """Words with an element ``"--flag value"`` as its two words; a lone space is none."""
     apart = list[str]()
     for word in words:
-        if word.startswith("--") and " " in word and "=" not in word.split(" ", 1)[0] and UNKNOWN not in word:
+        if word.startswith("--") and " " in word and not {"=", UNKNOWN} & set(word.split(" ", 1)[0]):
             apart += word.split()
         elif word.strip():
             apart.append(word)
