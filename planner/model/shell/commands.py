@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from planner.model.shell.arithmetic import ArithmeticUnknownError
 from planner.model.shell.array import array_of, stored_element
+from planner.model.shell.inputs import change_folder, file_text, folder, getopts, here_text, mapfile, read
 from planner.model.shell.outcome import Command, Stopped
 from planner.model.shell.parser import parse
 from planner.model.shell.scope import UNKNOWN, Scope, Undecided, plain, unknown
@@ -22,9 +24,7 @@ if TYPE_CHECKING:
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[([^\]]*)\])?(\+?)=(.*)", re.DOTALL)
 _DECLARE = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
-_QUIET = frozenset(
-    {"cd", "mkdir", "pushd", "popd", "trap", "ulimit", "umask", "wait", "clear", "sleep", "chmod", "touch"}
-)
+_QUIET = frozenset({"mkdir", "pushd", "popd", "trap", "ulimit", "umask", "wait", "clear", "sleep", "chmod", "touch"})
 _SCRIPT = re.compile(r".*\.(?:sh|bash|sbatch|slurm)\Z")
 
 
@@ -158,29 +158,15 @@ def _inner_script(
                     return list(words[:place]), rest[options + 1], rest[options + 3 :], ""
                 options += 1
             if not rest[options:] and node.here is not None:
-                return list(words[:place]), _here(run, node, scope), [], ""
-            if rest[options:] and (text := _file(run, scope, rest[options])) is not None:
+                return list(words[:place]), here_text(run, node, scope), [], ""
+            if rest[options:] and (text := file_text(run, scope, rest[options])) is not None:
                 return list(words[:place]), text, rest[options + 1 :], rest[options]
             return None
         if base == "sbatch" and node.here is not None:
-            return [], _here(run, node, scope), [], ""
-        if _SCRIPT.match(word) and (text := _file(run, scope, word)) is not None:
+            return [], here_text(run, node, scope), [], ""
+        if _SCRIPT.match(word) and (text := file_text(run, scope, word)) is not None:
             return list(words[:place]), text, list(words[place + 1 :]), word
     return None
-
-
-def _file(run: Interpreter, scope: Scope, path: str) -> str | None:
-    if UNKNOWN in path or path == scope.script:
-        return None
-    return scope.record.files.get(path) or run.opener(path)
-
-
-def _here(run: Interpreter, node: Simple, scope: Scope) -> str:
-    if node.here is None:
-        return ""
-    if node.here.word is not None:
-        return run.words(scope).text(node.here.word) + "\n"
-    return node.here.text if node.here.literal else run.words(scope).body(node.here.text)
 
 
 def _echo(run: Interpreter, node: Simple, scope: Scope, words: list[str]) -> bool:
@@ -221,13 +207,13 @@ def _print(run: Interpreter, node: Simple, scope: Scope, text: str, words: Seque
 def _written(run: Interpreter, node: Simple, scope: Scope, text: str) -> None:
     path = run.words(scope).text(node.output or "")
     if UNKNOWN not in path:
-        scope.record.files[path] = text
+        scope.record.files[posixpath.normpath(path)] = text
 
 
 def _cat(run: Interpreter, node: Simple, scope: Scope, words: list[str]) -> bool | None:
-    text = _here(run, node, scope) if node.here is not None else None
+    text = here_text(run, node, scope) if node.here is not None else None
     if text is None and len(words) == 2:
-        text = scope.record.files.get(words[1])
+        text = scope.record.files.get(posixpath.normpath(words[1]))
     if node.output is not None and text is not None:
         _written(run, node, scope, text)
     elif run.printed is not None:
@@ -252,7 +238,7 @@ def _eval(run: Interpreter, node: Simple, scope: Scope, words: list[str]) -> boo
 
 
 def _source(run: Interpreter, node: Simple, scope: Scope, words: list[str]) -> bool | None:
-    text = _file(run, scope, words[1]) if len(words) > 1 else None
+    text = file_text(run, scope, words[1]) if len(words) > 1 else None
     if text is None or run.depth > 8:
         path = plain(words[1]).replace(UNKNOWN, "") if len(words) > 1 else ""
         what = Undecided(node.line, f"source {path}", "the file beside the script, or --set for what it sets")
@@ -288,23 +274,6 @@ def _unset(_: Interpreter, node: Simple, scope: Scope, words: list[str]) -> bool
     del node
     for name in words[1:]:
         scope.values.pop(name, None)
-    return True
-
-
-def _read(run: Interpreter, node: Simple, scope: Scope, words: list[str]) -> bool:
-    names = [word for word in words[1:] if word.isidentifier()]
-    whole = any(word.startswith("-") and "d" in word for word in words[1:])
-    text = _here(run, node, scope) if node.here is not None else None
-    if text is None:
-        for name in names:
-            scope.store(name, unknown(f"${name}"))
-    elif "-a" in words or any(re.fullmatch(r"-\w*a", word) for word in words):
-        scope.store(names[-1], tuple(text.split()))
-    elif names:
-        line = text.strip() if whole else text.split("\n", 1)[0].strip()
-        parts = line.split(None, len(names) - 1)
-        for place, name in enumerate(names):
-            scope.store(name, parts[place] if place < len(parts) else "")
     return True
 
 
@@ -359,7 +328,8 @@ def _exec(run: Interpreter, node: Simple, scope: Scope, words: list[str]) -> boo
 
 _BUILT_IN: dict[str, Callable[[Interpreter, Simple, Scope, list[str]], bool | None]] = {
     "echo": _echo, "printf": _printf, "cat": _cat, "eval": _eval, "source": _source, ".": _source, "shift": _shift,
-    "set": _set, "unset": _unset, "read": _read, "let": _let, "exit": _stop, "return": _stop, "break": _stop,
+    "set": _set, "unset": _unset, "read": read, "let": _let, "exit": _stop, "return": _stop, "break": _stop,
     "continue": _stop, "true": lambda *_: True, "exec": _exec, "dirname": _paths, "basename": _paths, "expr": _numbers,
-    "seq": _numbers, "false": lambda *_: False,
+    "seq": _numbers, "false": lambda *_: False, "getopts": getopts, "mapfile": mapfile, "readarray": mapfile,
+    "cd": change_folder, "pwd": folder,
 }  # fmt: skip

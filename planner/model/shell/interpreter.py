@@ -8,6 +8,7 @@ the ways set differently is unknown.  A way that ends the script is taken as an 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -117,7 +118,7 @@ class Interpreter:
         """A test's answer."""
 
         def exists(path: str) -> bool | None:
-            return True if path in scope.record.files else None
+            return True if posixpath.normpath(path) in scope.record.files else None
 
         return Condition(raw, self.words(scope), self.words(scope, empty=True), exists).holds(double=double)
 
