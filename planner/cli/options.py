@@ -79,6 +79,17 @@ Backend = Annotated[
         autocompletion=complete_backends,
     ),
 ]
+MaybeBackend = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="B[==RELEASE],...",
+        help="Software that may run it: names of backends list; any (default; with --from that of the script): all"
+        " that files can be written for;"
+        " unrestricted: the whole declared space, for study.",
+        autocompletion=complete_backends,
+    ),
+]
 MemoryMargin = Annotated[
     float | None,
     typer.Option("--memory-margin", metavar="F", help="Part of device memory kept free, 0 to 1; instead of --fits."),

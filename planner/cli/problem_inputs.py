@@ -14,6 +14,7 @@ from planner.errors import DocumentInvalid
 from planner.strategy.fields import Value
 
 if TYPE_CHECKING:
+    from planner.model.megatron_args import MegatronJob
     from planner.question.problem import Constraints, Objective, Problem, Workload
 
 LARGEST_COUNT = 10**12
@@ -56,6 +57,8 @@ class ProblemFlags:
     space: SpaceFlags
     profile: str = "none"
     calibration: str | None = None
+    script: MegatronJob | None = None
+    """What ``model`` says where it is a launch script that was read already."""
 
 
 def build_problem(flags: ProblemFlags) -> Problem:
@@ -66,7 +69,7 @@ def build_problem(flags: ProblemFlags) -> Problem:
     from planner.operations.question import asked_problem, cluster_of, model_of
 
     whole_number(flags.devices, "--devices")
-    script = megatron_script(flags.model)
+    script = flags.script or megatron_script(flags.model)
     asked = read_workload(flags.work, script.workload if script else {})
     constraints, objective = read_constraints(flags.space), read_objective(flags.space)
     model = script.model if script else model_of(flags.model)

@@ -9,13 +9,26 @@ import typer
 
 from planner.backends.launch import LauncherName
 from planner.cli import options as flags
-from planner.cli.backend_names import ANY, parse_backends, parse_emitted, require_files_of_best
+from planner.cli.backend_names import parse_backends, parse_emitted, require_files_of_best
 from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
-from planner.cli.planning import Wanted, answer, search_options
+from planner.cli.planning import ReadScript, Wanted, answer, search_options
 from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_flags
 from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem
 from planner.cli.remote_question import remote_question
+from planner.cli.script_flags import (
+    From,
+    MaybeModel,
+    PassedOn,
+    ScriptArguments,
+    ScriptFlags,
+    Variables,
+    VocabularySize,
+    refuse_beside,
+    said_job,
+    software_of,
+    tell_open_places,
+)
 from planner.operations.service import opened_service
 from planner.strategy.fields import PINNABLE, Value
 from planner.strategy.text import parse_assignments, parse_forbids
@@ -60,7 +73,9 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
-    model: flags.Model,
+    passed_on: PassedOn = None,
+    model: MaybeModel = None,
+    from_script: From = None,
     cluster: MaybeCluster = None,
     pool: Pools = None,
     devices: flags.Devices = None,
@@ -76,13 +91,16 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     min_tokens_per_s: flags.MinTokensPerSecond = None,
     pin: flags.Pin = None,
     forbid: flags.Forbid = None,
-    backend: flags.Backend = ANY,
+    backend: flags.MaybeBackend = None,
     memory_margin: flags.MemoryMargin = None,
     fits: flags.Fits = None,
     prefer: flags.Prefer = flags.PreferChoice.RECOMMENDED,
     top: flags.TopK = 3,
     time_limit: flags.TimeLimit = None,
     seed: flags.Seed = 0,
+    variables: Variables = None,
+    script_args: ScriptArguments = None,
+    vocab_size: VocabularySize = None,
     emit: Emit = None,
     launcher: Launcher = "torchrun",
     out: Out = None,
@@ -98,14 +116,21 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Find the best way to train a model on a cluster, and prove how fast one can be."""
-    emitted, backends = parse_emitted(emit), parse_backends(backend)
+    script = ScriptFlags(from_script, variables, script_args, passed_on, vocab_size)
+    refuse_beside(script, {"--pool": bool(pool), "--pareto": pareto})
+    reference, job = said_job(script, model, devices)
+    emitted, backends = parse_emitted(emit), parse_backends(software_of(backend, script, job))
     require_files_of_best(emitted, backends)
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits, prefer)
     space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, *limits)
-    search = search_options(top, time_limit, seed)
-    wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
+    asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
+    search = search_options(top, time_limit, seed)
+    compared = None if job is None or script.path is None else ReadScript(script.path, job)
+    form = (full, quiet, output, compared)
+    wanted = Wanted(emitted, launcher, out, plan_out, trace, *form).checked()
+    if job is not None and compared is None:
+        tell_open_places(job, quiet)
     here = {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}
     with opened_service(server, database, only_here=here, instead="plan on this machine") as service:
         question = service.question(
