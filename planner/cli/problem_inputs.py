@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.backend_names import ANY
 from planner.cli.options import ObjectiveChoice, PrecisionName, PreferChoice
+from planner.cli.routing_flag import routing_of
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import Value
 
@@ -28,6 +29,7 @@ class WorkloadFlags:
     global_batch_size: int | None
     sequence_length: int | None
     precision: PrecisionName | None
+    routing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
         "global_batch_size": flags.global_batch_size,
         "sequence_length": flags.sequence_length,
         "precision": flags.precision.value if flags.precision else None,
+        "routing": routing_of(flags.routing),
     }
     overrides = {key: value for key, value in said.items() if value is not None}
     if flags.file is not None:
@@ -106,7 +109,7 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
             where=" ".join(missing),
             hint=f"give --workload FILE, or {' and '.join(missing)}",
         )
-    return Workload(**overrides)
+    return read_document(Workload, overrides, "the workload's flags")
 
 
 def read_constraints(space: SpaceFlags) -> Constraints:

@@ -83,6 +83,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     global_batch_size: flags.GlobalBatchSize = None,
     sequence_length: flags.SequenceLength = None,
     precision: flags.Precision = None,
+    routing: flags.Routing = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
@@ -123,7 +124,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     require_files_of_best(emitted, backends)
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits, prefer)
     space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, *limits)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing)
     asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
     search = search_options(top, time_limit, seed)
     compared = None if job is None or script.path is None else ReadScript(script.path, job)

@@ -5251,6 +5251,8 @@ export interface components {
              * @enum {string}
              */
             precision: "bf16" | "fp16" | "fp8";
+            /** @description as a workload's; for all cells */
+            routing?: components["schemas"]["ExpertLoad"] | null;
             /**
              * Schema Version
              * @default 2
@@ -5342,6 +5344,11 @@ export interface components {
              * @default none
              */
             profile: string;
+            /**
+             * @description as a workload's; for all cells
+             * @default null
+             */
+            routing: components["schemas"]["ExpertLoad"] | null;
             /**
              * Schema Version
              * @default 2
