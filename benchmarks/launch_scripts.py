@@ -30,6 +30,8 @@ from profiles.validation import FindingsInvalid
 
 VOCABULARY = 128_000
 """For scripts whose tokenizer is not told; the truth says nothing of their vocabulary."""
+MORE_DEVICES = 32
+"""For examples that are written for one node and whose experts need more."""
 ESTIMATE = "an estimate"
 MEGATRON = "NVIDIA+Megatron-LM"
 DEGREES = re.compile(r"tp \* cp \* pp = (\d+) does not divide the \d+ devices")
@@ -95,6 +97,8 @@ def estimated(text: str, path: str, given: Given, cluster: str) -> str:
                 more = ["--vocab-size", str(VOCABULARY)]
             elif (match := DEGREES.search(what)) is not None and "--devices" not in words:
                 more = ["--devices", match[1]]
+            elif "etp * ep must divide" in what and "--devices" not in words:
+                more = ["--devices", str(MORE_DEVICES)]
             else:
                 return f"refused{said}: {' '.join(what.split())[:200]}"
             words, said = [*words, *more], f"{said} with {' '.join(more)}"

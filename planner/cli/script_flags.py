@@ -15,6 +15,7 @@ from planner.errors import DocumentInvalid
 from planner.operations.megatron_script import SaidScript, is_script, read_script, script_backend
 
 if TYPE_CHECKING:
+    from planner.cli.planning import ReadScript
     from planner.model.megatron_args import MegatronJob
 
 From = Annotated[
@@ -51,15 +52,25 @@ class ScriptFlags:
     vocab_size: int | None = None
 
 
-def said_job(flags: ScriptFlags, model: str | None, devices: int | None) -> tuple[str, MegatronJob | None]:
+def said_job(
+    flags: ScriptFlags, model: str | None, devices: int | None, command: str
+) -> tuple[str, MegatronJob | None]:
     """The model's reference, and the job of the launch script where one is meant.
 
     Raises DocumentInvalid for flags that do not go together, NotFound, FindingsInvalid.
     """
     if flags.path is None:
+        if flags.passed_on:
+            raise DocumentInvalid(
+                f"unexpected extra arguments ({' '.join(flags.passed_on)})",
+                where=f"meshwright {command}",
+                hint="leave them out; arguments of a launch script need --from SCRIPT",
+            )
         refuse_without(flags, "--from SCRIPT")
         if model is None:
-            raise DocumentInvalid("which model?", where="--model", hint="give --model M, or --from SCRIPT")
+            raise DocumentInvalid(
+                "Missing option '--model': which model?", where="--model", hint="give --model M, or --from SCRIPT"
+            )
         return model, read_script(SaidScript(model, devices=devices)) if is_script(model) else None
     if model is not None:
         raise DocumentInvalid("the script says the model", where="--model", hint="keep one of --model and --from")
@@ -69,8 +80,8 @@ def said_job(flags: ScriptFlags, model: str | None, devices: int | None) -> tupl
 def refuse_without(flags: ScriptFlags, named_by: str) -> None:
     """Refuse what is said about a script where none is named.  Raises DocumentInvalid."""
     beside = {"--set": flags.variables, "--script-args": flags.arguments, "--vocab-size": flags.vocab_size}
-    for name, value in {**beside, " ".join(flags.passed_on or ()): flags.passed_on}.items():
-        if value is not None and value != []:
+    for name, value in beside.items():
+        if value is not None:
             raise DocumentInvalid("that is about a launch script", where=name, hint=f"name it: {named_by}")
 
 
@@ -118,7 +129,17 @@ def software_of(backend: str | None, flags: ScriptFlags, job: MegatronJob | None
     """``--backend``, or the software that runs the script that ``--from`` names."""
     if backend is None and flags.path is not None and job is not None:
         return script_backend(job)
-    return backend or ANY
+    return ANY if backend is None else backend
+
+
+def shown_beside(flags: ScriptFlags, job: MegatronJob | None, quiet: bool) -> ReadScript | None:
+    """The script that ``--from`` names; of one that ``--model`` names the open places are told at once."""
+    from planner.cli.planning import ReadScript
+
+    if job is None or flags.path is not None:
+        return None if job is None or flags.path is None else ReadScript(flags.path, job)
+    tell_open_places(job, quiet)
+    return None
 
 
 def tell_open_places(job: MegatronJob, quiet: bool) -> None:

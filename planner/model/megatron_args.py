@@ -105,7 +105,7 @@ def megatron_job(
         message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
         raise DocumentInvalid(f"the arguments do not describe a possible model: {message}", where=where) from None
     flags.finish()
-    assumed = derive(model, workload, strategy, num_devices)
+    assumed = derive(flags, model, workload, strategy, num_devices)
     return MegatronJob(
         model,
         workload,

@@ -86,7 +86,11 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...]
 
 
 def derive(
-    model: ModelSpec, workload: dict[str, Any], strategy: dict[str, Any], num_devices: int | None
+    flags: MegatronFlags,
+    model: ModelSpec,
+    workload: dict[str, Any],
+    strategy: dict[str, Any],
+    num_devices: int | None,
 ) -> tuple[str, ...]:
     """Fill in what Megatron-LM derives from the other arguments, and say what that is.
 
@@ -103,6 +107,8 @@ def derive(
     if "global_batch_size" not in workload and num_devices is not None and says_replicas:
         workload["global_batch_size"] = strategy["micro_batch_size"] * num_devices // shards
         told.append(f"global batch {workload['global_batch_size']:,}: one micro-batch a replica")
+    if flags.values_of("zero-stage") == ["0"] and strategy.get("zero_stage") == 1:
+        told.append("zero_stage=1: DeepSpeed's BF16_Optimizer shards its states at stage 0 too")
     if "precision" not in workload:
         told.append("precision: neither --bf16 nor --fp16 is given, which is fp32 in Megatron-LM; bf16 is predicted")
     return tuple(told)
@@ -136,7 +142,8 @@ def _sharding(flags: MegatronFlags) -> dict[str, Any]:
     if flags.has("use-torch-fsdp2"):
         return {"zero_stage": 3}
     if (stage := flags.integer("zero-stage", minimum=0)) is not None:  # Megatron-DeepSpeed
-        return {"zero_stage": min(stage, 3)}
+        # Its BF16_Optimizer shards the states whatever the stage says (DeepSpeed runtime/bf16_optimizer.py).
+        return {"zero_stage": min(max(stage, int(flags.has("bf16"))), 3)}
     instances = flags.integer("num-distributed-optimizer-instances") or 1
     if flags.has("use-distributed-optimizer") and instances > 1:
         return {"zero_stage": 1, "dp_replicate": instances}

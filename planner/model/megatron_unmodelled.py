@@ -43,6 +43,10 @@ _OLDER = frozenset({
 })  # fmt: skip
 """Arguments of earlier releases, Megatron-DeepSpeed and Pai-Megatron-Patch that are read."""
 _DEEPSPEED = frozenset({"deepspeed", "deepspeed-config", "no-pipeline-parallel", "deepspeed-activation-checkpointing"})
+_OTHER_PROGRAMS = re.compile(
+    r"(?:.*/)?(?:pretrain|train|finetune)_(?:bert|t5|ict|vlm|vision\w*|mamba|retro|realm)\.py\Z"
+)
+"""Programs that build other models of the same arguments."""
 _PROGRAM = re.compile(r"(?:.*/)?[\w.-]+\.py\Z")
 
 
@@ -73,6 +77,7 @@ def argument_lists(flags: MegatronFlags, words: Sequence[str]) -> ArgumentLists:
             harmless.append(written)
         else:
             (missed if name in _DEEPSPEED else unknown).append(written)
+    missed += [f"{word} (taken as pretrain_gpt.py)" for word in words if _OTHER_PROGRAMS.match(word)]
     return ArgumentLists(tuple(used), tuple(harmless), (*missed, *_values(flags)), tuple(unknown))
 
 

@@ -8,7 +8,7 @@ ignored is told with every answer (``script_facts``).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,13 +69,18 @@ def read_script(said: SaidScript) -> MegatronJob:
         return None
 
     given = Given(said.variables, said.arguments, said.path, opened)
-    job = megatron_job(text, path.stem, said.path, given, said.vocab_size, said.devices)
-    for name in said.variables:
-        if not any(re.search(rf"\b{re.escape(name)}\b", each) for each in (text, *texts)):
+    try:
+        return megatron_job(text, path.stem, said.path, given, said.vocab_size, said.devices)
+    finally:
+        _refuse_unnamed(said.variables, path.name, (text, *texts))
+
+
+def _refuse_unnamed(variables: Mapping[str, str], script: str, texts: Iterable[str]) -> None:
+    for name in variables:
+        if not any(re.search(rf"\b{re.escape(name)}\b", each) for each in texts):
             raise DocumentInvalid(
-                f"{path.name} never names {name}", where="--set", hint="write the variable as the script does"
+                f"{script} never names {name}", where="--set", hint="write the variable as the script does"
             )
-    return job
 
 
 def script_strategy(job: MegatronJob) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def read(more: str, model: str = ROPE, **variables: str) -> MegatronJob:
         ("--num-distributed-optimizer-instances 4", {"zero_stage": 0, "dp_replicate": None}),
         ("--zero-stage 2", {"zero_stage": 2}),
         ("--zero-stage=0 --use-distributed-optimizer", {"zero_stage": 0}),
+        ("--zero-stage 0 --bf16", {"zero_stage": 1}),
         ("--use-megatron-fsdp", {"zero_stage": 3}),
         ("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads", {"zero_stage": 2}),
         ("--use-megatron-fsdp --data-parallel-sharding-strategy no_shard", {"zero_stage": 0}),
@@ -192,6 +193,11 @@ def test_the_lists_of_a_script() -> None:
     assert lists.no_influence == ("--lr 1e-4", "--moe-router-dtype fp32")
     assert lists.not_modelled == ("--use-nccl-ub",)
     assert lists.unknown == ("--no-such-flag 3",)
+
+
+def test_a_program_of_another_model_is_told() -> None:
+    job = megatron_job("torchrun --nproc_per_node 8 pretrain_bert.py --bf16 " + ROPE, "x", "a")
+    assert job.arguments.not_modelled == ("pretrain_bert.py (taken as pretrain_gpt.py)",)
 
 
 @pytest.mark.parametrize(
