@@ -8,6 +8,7 @@ from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, write_a
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import layer_offload, sections
 from planner.backends.megatron.space import TABLE
+from planner.backends.megatron.spelling import overlap_tp_problem
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.vocabulary import padded_vocabulary, padding_parameters
 from planner.backends.rules.rule import mixture, rule_input, used_kinds
@@ -109,6 +110,7 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
         lines.append("Megatron-FSDP with tp or cp > 1 only warns: both want another CUDA_DEVICE_MAX_CONNECTIONS.")
     if workload.precision == "fp8":
         lines.append("fp8: weights are kept and gathered in bf16 (no --fp8-param-gather).")
+    lines += overlap_assumptions(plan)
     if "activation" in strategy.recompute_modules and any(kind.mlp for kind in used_kinds(model)):
         lines.append("Activation recompute reaches the routed experts only, not the dense layers.")
     if "norm" in strategy.recompute_modules:
@@ -116,3 +118,12 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
     if mixture(model):
         lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
     return tuple(lines)
+
+
+def overlap_assumptions(plan: Plan) -> tuple[str, ...]:
+    """Why tensor-parallel overlap is not asked for, where somebody would look for it."""
+    strategy, given = plan.chosen(), rule_input(plan)
+    why = overlap_tp_problem(given)
+    if why is None or strategy.overlap_tp or not (strategy.sp and strategy.tp > 1):
+        return ()
+    return (f"No --tp-comm-overlap, and none counted: {why}.",)

@@ -9,7 +9,7 @@ from planner.backends.emission.refusal import refused
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import sections
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
-from planner.backends.megatron.write import offloads_modules
+from planner.backends.megatron.write import offloads_modules, overlap_assumptions
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
 from planner.backends.megatron_bridge.space import TABLE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
@@ -83,6 +83,7 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
     ]
     if plan.problem.workload.precision == "fp8":
         lines.append("fp8: weights are kept and gathered in bf16.")
+    lines += overlap_assumptions(plan)
     if mixture(plan.problem.model):
         lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
     return tuple(lines)
