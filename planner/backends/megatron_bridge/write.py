@@ -8,6 +8,7 @@ from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import sections
+from planner.backends.megatron.model_flags import model_flags
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.write import offloads_modules, overlap_assumptions
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
@@ -51,6 +52,7 @@ def recipe(plan: Plan) -> str:
         "PROVIDER": "MLAModelProvider" if latent(model) else "GPTModelProvider",
         "ACTIVATION": _activation(plan),
         "PRECISION": "fp16_mixed" if workload.precision == "fp16" else "bf16_mixed",
+        "FUSIONS": fusions(plan),
         "STATES": "torch.bfloat16" if workload.optimizer == "adam_bf16_states" else "None",
         "VOCABULARY": model.vocab_size,
         "LAYERS": model.num_layers,
@@ -62,6 +64,23 @@ def recipe(plan: Plan) -> str:
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
     return text
+
+
+def fusions(plan: Plan) -> dict[str, bool]:
+    """The fusions that Megatron-LM's command line turns on where nobody says no.
+
+    megatron-core 0.19.2 training/argument_utils.py:303-319 and training/arguments.py:1549-1574 and 2750-2768: the
+    activation's with a gated SiLU, and with GELU where linear layers have biases; the rotary one with rotary positions.
+    """
+    flags = model_flags(plan.problem.model, plan.problem.workload)
+    with_bias = "--disable-bias-linear" not in flags and "--squared-relu" not in flags
+    return {
+        "bias_activation_fusion": "--swiglu" in flags or with_bias,
+        "bias_dropout_fusion": True,
+        "masked_softmax_fusion": True,
+        "apply_rope_fusion": flags["--position-embedding-type"] == ("rope",),
+        "persist_layer_norm": True,
+    }
 
 
 def _activation(plan: Plan) -> str:

@@ -32,7 +32,8 @@ _MODEL = """
 --hidden-dropout --num-experts --moe-router-topk --moe-ffn-hidden-size --moe-grouped-gemm --moe-permute-fusion
 --moe-token-dispatcher-type --moe-router-dtype --moe-layer-freq --moe-shared-expert-intermediate-size
 --moe-router-score-function --moe-router-enable-expert-bias --moe-router-pre-softmax --moe-router-num-groups
---moe-router-group-topk
+--moe-router-group-topk --moe-router-bias-update-rate --moe-router-topk-scaling-factor --moe-router-load-balancing-type
+--moe-aux-loss-coeff --rotary-scaling-factor --mscale --mscale-all-dim --use-rope-scaling --rope-scaling-factor
 """
 _RUN = """
 --tensor-model-parallel-size --pipeline-model-parallel-size --context-parallel-size --expert-model-parallel-size
