@@ -10,7 +10,8 @@ from docs.generate import page, table
 HEAD = (
     "What commands, requests and clients ask in the same words: `planner/operations` declares each once. "
     "`client.call(OPERATION, request)` asks a service from Python; with `--server` the command does. "
-    "A key needs the scope."
+    "A key needs the scope. Where a service runs one as a job, a search that takes longer is put into its queue (202), "
+    "and client and command wait for it."
 )
 OWN = "What a service answers besides: questions that become jobs, names, files, and the service itself."
 
@@ -24,6 +25,7 @@ def operations_page() -> str:
             f"`{each.method} {each.path}`",
             f"`meshwright {each.command}`" if each.command else "",
             each.scope,
+            each.runs,
             each.summary,
         )
         for each in OPERATIONS
@@ -32,7 +34,7 @@ def operations_page() -> str:
     return page(
         "Operations",
         HEAD,
-        table(("HTTP", "command", "scope", "what it gives"), rows),
+        table(("HTTP", "command", "scope", "runs", "what it gives"), rows),
         f"## Other routes\n\n{OWN}",
         table(("HTTP", "what it gives"), _others(declared)),
     )

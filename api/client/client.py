@@ -13,17 +13,15 @@ Blocking calls; a client may be shared between threads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
-
-import httpx
+from typing import Any, Self, TypeVar, cast
 
 from api.client.emissions import Emissions
 from api.client.jobs import Progress, Started
 from api.client.patience import Patience
 from api.client.question_body import Asked, body_of, new_key, path_part
-from api.client.stored_plans import read_plan
+from api.client.stored_plans import read_plan, sent_parts
 from api.client.sweeps import Sweeps
 from api.client.transport import Transport, read_answer
 from api.client.uploads import Uploads
@@ -36,9 +34,13 @@ from planner.operations.clusters import GET_CLUSTER, LIST_CLUSTERS
 from planner.operations.devices import GET_DEVICE, LIST_DEVICES
 from planner.operations.models import GET_MODEL, LIST_MODELS
 from planner.operations.named import NamedRequest, NamedView, Nothing
+from planner.operations.operation import Operation
 from planner.operations.replan import REPLAN, ReplanRequest
 from planner.plan.plan import Plan
+from profiles.document import Document
 
+Q = TypeVar("Q", bound=Document)
+A = TypeVar("A")
 ACCEPTED = 202
 
 
@@ -77,6 +79,23 @@ class Client(Emissions):
     def address(self) -> str:
         """Where the service is."""
         return self._transport.address
+
+    def call(
+        self,
+        operation: Operation[Q, A],
+        asked: Q,
+        *,
+        started: Started | None = None,
+        progress: Callable[..., None] | None = None,
+        wait_s: float | None = None,
+    ) -> A:
+        """The answer to an operation of ``planner.operations``; what becomes a job or a sweep is waited for.
+
+        Raises ProblemReported, ServiceAnswerInvalid, JobCancelled, JobUnfinished after ``wait_s``.
+        """
+        if operation.runs == "sweep":
+            return cast("A", self.sweeps.swept(sent_parts(operation, asked), progress))
+        return super().call(operation, asked, started=started, progress=progress, wait_s=wait_s)
 
     def plan(
         self,
@@ -171,16 +190,6 @@ class Client(Emissions):
     def version(self) -> Version:
         """Which software answers."""
         return self._transport.ask(Version, "GET", "/version")
-
-    def _awaited(
-        self, answer: httpx.Response, started: Started | None, progress: Progress | None, wait_s: float | None
-    ) -> Plan:
-        if answer.status_code == ACCEPTED:
-            job = read_answer(JobRecord, answer.content)
-            if started is not None:
-                started(job.id)
-            return self.wait_for_job(job.id, progress=progress, wait_s=wait_s)
-        return read_plan(answer.content)
 
 
 def _request(request_id: str) -> str:

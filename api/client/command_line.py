@@ -1,4 +1,4 @@
-"""``planner.operations.service.PlanService`` over a ``Client``: how the command line asks a service.
+"""``planner.operations.service.Service`` over a ``Client``: how the command line asks a service.
 
 Problems of the service become the planner's own errors, so that a command fails here as it fails without a service:
 the same slug, the same exit code, the name of a flag where the pointer means one.
@@ -7,30 +7,26 @@ the same slug, the same exit code, the name of a flag where the pointer means on
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from api.client.client import Client
 from api.client.errors import ProblemReported
-from api.client.stored_plans import write_view
 from api.wire.jobs import JobProgress
 from api.wire.problem_details import FLAG_POINTERS
-from api.wire.sweeps import UNANSWERED, SweepCellView
+from api.wire.sweeps import UNANSWERED
 from planner.answers.sweep.answer import NOT_REACHED
 from planner.errors import MeshwrightError, NoFeasiblePlan
-from planner.operations.operation import Operation, Session
-from planner.operations.plan_reference import PlanRequest, file_or_stored, stored_reference
-from planner.operations.plans import GET_PLAN
-from planner.plan.plan import Plan
-from planner.question.problem import Problem
-from planner.search.options import Progress, SearchOptions, SearchProgress
+from planner.operations.emit import EmissionView
+from planner.operations.operation import Operation
+from planner.operations.plan_reference import PlanRequest, stored_reference
+from planner.operations.plans import FULL_ID, GET_PLAN
+from planner.operations.service import LocalService
+from planner.operations.sweep import Swept
+from planner.search.options import SearchOptions, SearchProgress
 from profiles.document import Document
-
-if TYPE_CHECKING:
-    from planner.store.repository import Store
 
 T = TypeVar("T")
 Q = TypeVar("Q", bound=Document)
@@ -53,19 +49,22 @@ _WORD = re.compile("|".join(re.escape(word) for word in sorted(WORDS, key=len, r
 @contextmanager
 def open_service(url: str) -> Iterator[RemoteService]:
     """The service at ``url``; its connections are closed with the block."""
-    with Client(url) as client:
-        yield RemoteService(client)
+    with Client(url) as client, ExitStack() as opened:
+        here = LocalService(None, opened, lambda plan: service.call(GET_PLAN, PlanRequest(plan=plan)))
+        service = RemoteService(client, here)
+        yield service
 
 
 class RemoteService:
-    """See ``PlanService``."""
+    """See ``Service``."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, here: LocalService) -> None:
         self._client = client
+        self._here = here
 
     @property
     def address(self) -> str:
-        """See ``PlanService``."""
+        """See ``Service``."""
         return self._client.address
 
     def call(
@@ -75,50 +74,53 @@ class RemoteService:
         *,
         search: SearchOptions | None = None,
         progress: Callable[..., None] | None = None,
+        started: Callable[[str], None] | None = None,
         keep: bool = True,
     ) -> A:
         """See ``Service``: what is asked about files of this machine is worked out here, or refused."""
         if operation.reads_files is not None and operation.reads_files(asked):
-            plan_of = partial(file_or_stored, stored=lambda each: self.call(GET_PLAN, PlanRequest(plan=each)))
-            return operation.work(Session(plan_of, _no_store, search=search, progress=progress), asked)
+            return self._here.call(operation, asked, search=search, progress=progress, keep=keep)
         for part in operation.plans:
             stored_reference(getattr(asked, part))
-        return _said(lambda: self._client.call(operation, asked))
+        heard = progress if progress is None or operation.runs == "sweep" else _heard(progress)
+        found = _said(lambda: self._client.call(operation, asked, started=started, progress=heard))
+        return cast("A", _swept(found)) if isinstance(found, Swept) else found
 
-    def question(self, whole: Callable[[], Problem], parts: Callable[[], dict[str, Any]]) -> Problem | dict[str, Any]:
+    def plan_id(self, reference: str) -> str:
+        """See ``Service``; a service says the id of a prefix or label with the whole plan only."""
+        is_whole = re.fullmatch(FULL_ID, reference) is not None
+        return reference if is_whole else self.call(GET_PLAN, PlanRequest(plan=reference)).plan_id
+
+    def kept(self, plan_id: str) -> str:
+        """See ``Service``."""
+        there = f"stored at {self.address}; next: meshwright explain {plan_id[:12]} --server {self.address}"
+        return self._here.kept(plan_id) or there
+
+    def wrote(self, view: EmissionView) -> None:
+        """See ``Service``."""
+        self._here.wrote(view)
+
+    def end(self) -> None:
+        """See ``Service``."""
+        self._here.end()
+
+    def question(self, whole: Callable[[], T], parts: Callable[[], dict[str, Any]]) -> T | dict[str, Any]:
         """See ``Service``."""
         return parts()
 
-    def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
-        """See ``PlanService``."""
-        heard = None if progress is None else _heard(progress)
-        return _said(lambda: self._client.plan(question, started=started, progress=heard))
 
-    def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """See ``PlanService``."""
-        try:
-            sweep_id = self._client.sweeps.submit(question).sweep_id
-            for view in self._client.sweeps.watch(sweep_id):
-                yield sweep_id, [_line(cell) for cell in view.cells]
-        except ProblemReported as error:
-            error.where = _sweep_flag(error.where)
-            raise command_error(error) from None
-
-    def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
-        """See ``PlanService``; the files of another back-end are of the plan there, which is planned if need be."""
-        view = _said(lambda: self._client.emission(reference, backend, launcher=launcher))
-        write_view(view, directory)
-        return view.model_dump(mode="json", exclude={"files"})
+def _swept(found: Swept) -> Swept:
+    """A sweep as one of this machine says it."""
+    ended = found.ended
+    if isinstance(ended, ProblemReported):
+        ended.where = _sweep_flag(ended.where)
+        ended = command_error(ended)
+    return replace(found, rows=[_line(row) for row in found.rows], ended=ended)
 
 
-def _no_store() -> Store:
-    raise RuntimeError("a plan of a file is worked on without a database")
-
-
-def _line(cell: SweepCellView) -> dict[str, Any]:
-    """A cell as a sweep of this machine says it."""
-    data = cell.model_dump(mode="json", exclude={"job_id"})
-    if cell.outcome in UNANSWERED:
+def _line(data: dict[str, Any]) -> dict[str, Any]:
+    """The line of a cell as a sweep of this machine says it."""
+    if data["outcome"] in UNANSWERED:
         data |= {"outcome": "missing", "reason": NOT_REACHED}
     told = {name: _in_flags(data[name]) for name in ("reason", "hint", "binding") if data[name] is not None}
     return {
@@ -167,7 +169,7 @@ def _said(ask: Callable[[], T]) -> T:
         raise command_error(error) from None
 
 
-def _heard(progress: Progress) -> Callable[[JobProgress], None]:
+def _heard(progress: Callable[[SearchProgress], None]) -> Callable[[JobProgress], None]:
     """The progress of a job, told as that of a search."""
 
     def hear(state: JobProgress) -> None:

@@ -5,27 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar, cast
+
+import httpx
 
 from api.client.errors import ServiceAnswerInvalid
 from api.client.question_body import path_part
 from api.client.transport import Transport, read_answer
 from api.http.archive import check_name
-from api.wire.views import EmissionView, Estimate
+from api.wire.views import Estimate
 from planner.answers.diff import PlanDiff
 from planner.answers.explain.why import Explanation
 from planner.answers.explain.why_not import WhyNot
 from planner.answers.replan.replan import Replan
 from planner.answers.sensitivity import Sensitivity
-from planner.backends.emission.write import sha256, write_folder
+from planner.backends.emission.write import sha256
 from planner.operations.diff import DIFF, DiffRequest
 from planner.operations.drawings import TIMELINE
+from planner.operations.emit import EmissionView
 from planner.operations.estimate import Estimated
 from planner.operations.explain import EXPLAIN, ExplainRequest
 from planner.operations.labels import GET_LABEL, PUT_LABEL, LabelName, LabelRequest, LabelView
 from planner.operations.memory import MEMORY, MemoryView
-from planner.operations.operation import Operation
+from planner.operations.operation import Method, Operation
+from planner.operations.plan import Planned
 from planner.operations.plan_reference import PlanRequest
 from planner.operations.plans import GET_PLAN, LARGEST_PAGE, LIST_PLANS, PlansRequest, PlanSummary
 from planner.operations.sensitivity import SENSITIVITY, USUAL_CHANGES, SensitivityRequest
@@ -44,14 +47,14 @@ class StoredPlans:
 
     def call(self, operation: Operation[Q, A], asked: Q) -> A:
         """The answer to an operation of ``planner.operations``.  Raises ProblemReported, ServiceAnswerInvalid."""
-        parts = asked.model_dump(mode="json", exclude_defaults=operation.method == "GET")
-        question = parts.pop("question", {})
-        parts |= {name: question[name] for name in operation.question_parts or question}
+        return read_as(operation, self._sent(operation, operation.method, asked).content)
+
+    def _sent(self, operation: Operation[Q, A], method: Method, asked: Q, **more: Any) -> httpx.Response:
+        """The response to the request of an operation: in the path what belongs there, the rest as query or body."""
+        parts = sent_parts(operation, asked, exclude_defaults=method == "GET")
         words = {part: path_part(str(parts.pop(part)), _kind(operation, part)) for part in operation.path_parts}
-        sent: dict[str, Any] = {"params": parts} if operation.method == "GET" else {"body": parts}
-        content = self._transport.send(operation.method, operation.path.format(**words), **sent).content
-        reads: Callable[[bytes], A] = READERS.get(operation.answer, partial(read_answer, operation.answer))
-        return reads(content)
+        sent: dict[str, Any] = {"params": parts} if method == "GET" else {"body": parts}
+        return self._transport.send(method, operation.path.format(**words), **sent, **more)
 
     def get_plan(self, plan: str) -> Plan:
         """The plan of an id, a unique prefix or a label.  Raises ProblemReported (not-found, ambiguous-plan)."""
@@ -132,15 +135,31 @@ def check_plan(plan: Plan, said: object) -> None:
         )
 
 
-def write_view(view: EmissionView, folder: Path) -> Path:
-    """Write launch files that came over the network; see ``Emissions.write_emission``."""
+def sent_parts(operation: Operation[Q, A], asked: Q, *, exclude_defaults: bool = False) -> dict[str, Any]:
+    """The parts of a request as a service takes them, those of its path among them."""
+    parts = asked.model_dump(mode="json", exclude_defaults=exclude_defaults)
+    for name in operation.spread:
+        inner = parts.pop(name, {})
+        only = operation.question_parts if name == "question" else ()
+        parts |= {each: inner[each] for each in only or inner}
+    return parts
+
+
+def read_as(operation: Operation[Q, A], content: bytes) -> A:
+    """The answer of an operation.  Raises ServiceAnswerInvalid; BackEndRefused for names that leave a folder."""
+    reads: Callable[[bytes], A] = READERS.get(operation.answer, partial(read_answer, operation.answer))
+    return reads(content)
+
+
+def _read_emission(content: bytes) -> EmissionView:
+    """Launch files that came over the network: plain names, and texts that are what the manifest says."""
+    view = read_answer(EmissionView, content)
     listed: Mapping[str, Mapping[str, Any]] = view.manifest.get("files", {})
     for path, text in view.files.items():
         check_name(path)
         if listed.get(path, {}).get("sha256") != sha256(text):
             raise ServiceAnswerInvalid(f"the launch file {path} is not what its manifest says", where=path)
-    executables = frozenset(path for path, entry in listed.items() if entry.get("executable"))
-    return write_folder(view.files, executables, view.manifest, folder)
+    return view
 
 
 def _read_replan(content: bytes) -> Replan:
@@ -161,8 +180,10 @@ def _read_estimated(content: bytes) -> Estimated:
 
 READERS: dict[Any, Callable[[bytes], Any]] = {
     Plan: read_plan,
+    Planned: lambda content: Planned(read_plan(content)),
     Replan: _read_replan,
     Estimated: _read_estimated,
+    EmissionView: _read_emission,
     str: bytes.decode,
 }
 """Answers that are no document as it stands."""

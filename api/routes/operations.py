@@ -43,21 +43,26 @@ def add_operation(
     endpoint: Callable[..., Any],
     *,
     shown: Any = None,
+    status: int | None = None,
     reads_body: type[Document] | None = None,
     responses: dict[int | str, dict[str, Any]] | None = None,
     example: Mapping[str, Any] | None = None,
 ) -> None:
-    """The route of an operation.  ``shown``, ``reads_body``: its answer and body over the wire, if they differ."""
+    """The route of an operation.  ``shown``, ``reads_body``: its answer and body over the wire, if they differ.
+
+    ``status``: of its answer, if not 200.
+    """
     body = reads_body or operation.body
     is_page = operation.answer is str
     router.add_api_route(
-        operation.path,
+        operation.path.removeprefix(router.prefix),
         endpoint,
         methods=[operation.method],
         name=operation.name,
         summary=operation.summary,
         description=operation.description,
         tags=[each for each in (operation.tag,) if each not in router.tags],
+        status_code=status,
         response_model=None if is_page else shown or operation.answer,
         responses={
             **(HTML if is_page else {}),

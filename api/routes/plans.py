@@ -15,7 +15,7 @@ from api.answering.views import FULL_ID
 from api.http.conditional import FOR_EVER, REVALIDATE, etag, not_modified
 from api.http.document_check import checked_document
 from api.http.json_body import parse_json
-from api.http.openapi import problems, reads
+from api.http.openapi import problems
 from api.http.request_body import read_body
 from api.planning.idempotency import KeyedRequest, checked_key
 from api.routes.operations import add_operation
@@ -23,6 +23,7 @@ from api.service import Service, service_of
 from api.wire.jobs import JobRecord
 from api.wire.questions import PlanQuestion
 from api.wire.views import PlanAnswer
+from planner.operations.plan import PLAN
 from planner.operations.plans import GET_PLAN
 from profiles.catalogue import builtin_clusters
 from profiles.document import canonical_json
@@ -51,20 +52,13 @@ PLANNED: dict[int | str, dict[str, Any]] = {
 """What else a planning question can be answered with."""
 
 
-@router.post(
-    "/v1/plans",
-    summary="Find the fastest way to train a model on a cluster, and prove it",
-    response_model=PlanAnswer,
-    responses=PLANNED,
-    openapi_extra=reads(PlanQuestion, EXAMPLE),
-)
 async def create_plan(
     request: Request,
     caller: Planner,
     idempotency_key: IdempotencyKey = None,
     prefer: Prefer = None,
 ) -> Response:
-    """Equal questions get the stored plan.  A search that outlasts the synchronous budget becomes a job (202)."""
+    """The plan, or the job that searches it."""
     service, key, as_job = service_of(request), checked_key(idempotency_key), wants_job(prefer)
     body = await read_body(request, service.settings.body_limit_bytes)
     spelling = f"body {hashlib.sha256(body).hexdigest()}"
@@ -108,6 +102,7 @@ async def get_plan(request: Request, plan: PlanReference, caller: Reader) -> Res
     return Response(found.content, media_type="application/json", headers=headers)
 
 
+add_operation(router, PLAN, create_plan, shown=PlanAnswer, reads_body=PlanQuestion, responses=PLANNED, example=EXAMPLE)
 add_operation(
     router, GET_PLAN, get_plan, shown=PlanAnswer, responses={304: {"description": "The client's copy is good"}}
 )

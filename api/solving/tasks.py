@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from api.solving.watch import Watch
 from planner.operations.estimate import ESTIMATE, EstimateRequest
-from planner.operations.operation import Operation, Session
+from planner.operations.operation import Operation, Session, nothing_stored
 from planner.operations.registry import OPERATIONS
 from planner.operations.replan import REPLAN
 from planner.plan.plan import Plan
@@ -23,10 +23,6 @@ from planner.search.options import SearchOptions
 from profiles.document import Document, canonical_json
 
 Payload = Mapping[str, Any]
-
-
-def _nothing_stored(*_: str) -> NoReturn:
-    raise RuntimeError("a computing process opens no database")
 
 
 Task = Callable[[Payload, Watch], bytes]
@@ -67,27 +63,14 @@ def emission(payload: Payload, watch: Watch) -> bytes:
     """
     from planner.answers.diff import diff_plans
     from planner.answers.replan.other_backend import PlanThere
-    from planner.backends.emission.write import manifest
-    from planner.backends.folders.emit import emit_plan
     from planner.backends.launch.settings import LaunchSettings
+    from planner.operations.emit import emission_view
 
     plan = _plan(payload)
     asked = _stored(payload["asked"]) if "asked" in payload else None
     there = PlanThere(plan, None if asked is None else diff_plans(asked, plan))
-    emission = emit_plan(plan, payload["launcher"], LaunchSettings.from_dict(payload["settings"]))
-    content = {
-        "plan_id": plan.plan_id,
-        "backend": emission.backend,
-        "release": emission.written.version,
-        "asked_plan_id": plan.plan_id if asked is None else asked.plan_id,
-        "slower_by": there.slower_by,
-        "difference": None if there.difference is None else there.difference.model_dump(mode="json"),
-        "step_time_s": plan.step_time_s,
-        "manifest": manifest(emission),
-        "launch_notes": list(emission.launch_notes),
-        "files": dict(emission.files),
-    }
-    return _in_order(content)
+    view = emission_view(there, payload["launcher"], LaunchSettings.from_dict(payload["settings"]))
+    return _in_order(view.model_dump(mode="json"))
 
 
 def quick_plan(payload: Payload, watch: Watch) -> bytes:
@@ -166,14 +149,13 @@ def _in_order(data: Any) -> bytes:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
-def _session(watch: Watch, plan: Callable[[str], Plan] = _nothing_stored) -> Session:
+def _session(watch: Watch, plan: Callable[[str], Plan] = nothing_stored) -> Session:
     """A computing process: it opens no database, and proves new plans."""
     return Session(
         plan,
-        _nothing_stored,
         search=SearchOptions(top_k=0),
         progress=watch.check,
-        keep=lambda made: _proved(made, made.problem),
+        keep=lambda made, _wall_s: _proved(made, made.problem),
     )
 
 

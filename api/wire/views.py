@@ -9,7 +9,6 @@ from pydantic import Field, create_model
 
 from api.wire.jobs import JobRecord
 from api.wire.problem_details import Finding, ProblemDetails
-from planner.answers.diff import PlanDiff
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
@@ -77,21 +76,6 @@ class ProblemCheck(Document):
     num_devices: int | None = None
     parameters: int | None = None
     findings: tuple[Finding, ...] = ()
-
-
-class EmissionView(Document):
-    """Launch files of a plan, or of the same question's best plan in another back-end."""
-
-    plan_id: str = Field(description="the plan that the files are of")
-    backend: str
-    release: str
-    asked_plan_id: str = Field(description="the plan that was asked about")
-    slower_by: float = Field(description="step time over that of the plan that was asked about, minus one")
-    difference: PlanDiff | None = Field(description="from the plan that was asked about; null = it is that")
-    step_time_s: float
-    manifest: dict[str, Any]
-    launch_notes: tuple[str, ...]
-    files: dict[str, str] = Field(description="relative path -> text")
 
 
 class RequestView(Document):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.cli.problem_inputs import (
     ProblemFlags,
@@ -20,6 +20,9 @@ from planner.cli.problem_inputs import (
 from planner.errors import Conflict, DocumentInvalid
 from planner.operations.megatron_script import megatron_script
 from planner.operations.service import Service
+
+if TYPE_CHECKING:
+    from planner.answers.sweep.question import SweepQuestion
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a service takes as a name (``api.wire.questions.Name``)."""
@@ -41,6 +44,16 @@ def remote_question(service: Service, flags: ProblemFlags) -> dict[str, Any]:
         "objective": read_objective(flags.space).model_dump(mode="json"),
         "profile": profile_name(service, flags.profile),
         **calibration_part(flags.calibration),
+    }
+
+
+def remote_sweep(service: Service, question: SweepQuestion, profile: str) -> dict[str, Any]:
+    """The same for a sweep.  Raises NotFound, DocumentInvalid, Conflict."""
+    return {
+        **question.model_dump(mode="json"),
+        "models": [model_part(each) for each in dict.fromkeys(question.models)],
+        "clusters": [cluster_part(each) for each in dict.fromkeys(question.clusters)],
+        "profile": profile_name(service, profile),
     }
 
 

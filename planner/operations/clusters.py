@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
 from planner.answers.summaries import cluster_summary
-from planner.operations.named import Listing, NamedRequest, NamedView, Nothing, shown
-from planner.operations.operation import Operation, Session
+from planner.operations.named import Listing, NamedRequest, NamedView, Nothing, listed, shown
+from planner.operations.operation import Operation
 from profiles import catalogue
-
-
-def _clusters(session: Session, asked: Nothing) -> Listing:
-    own = ({**cluster_summary(each), "name": name, "builtin": False} for name, each in session.named("cluster"))
-    return Listing(items=(*map(_builtin, catalogue.builtin_clusters()), *own))
-
-
-@cache
-def _builtin(name: str) -> dict[str, Any]:
-    return {**cluster_summary(catalogue.load_cluster(name)), "builtin": True}
-
 
 LIST_CLUSTERS = Operation(
     name="list_clusters",
@@ -27,7 +13,12 @@ LIST_CLUSTERS = Operation(
     description="Built-in ones first; `devices` of a question scales them.",
     request=Nothing,
     answer=Listing,
-    work=_clusters,
+    work=listed(
+        "cluster",
+        catalogue.builtin_clusters,
+        catalogue.load_cluster,
+        lambda name, each: {**cluster_summary(each), "name": name},
+    ),
     path="/v1/clusters",
     tag="catalogue",
     errors=(),

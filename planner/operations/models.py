@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from planner.answers.summaries import model_summary
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.load import is_model_path, load_model
-from planner.operations.named import Listing, NamedRequest, NamedView, Nothing, shown
-from planner.operations.operation import Operation, Session
+from planner.operations.named import Listing, NamedRequest, NamedView, Nothing, listed, shown
+from planner.operations.operation import Operation
 from planner.operations.reading import file_exists
-
-
-def _models(session: Session, asked: Nothing) -> Listing:
-    own = ({**model_summary(name, spec), "builtin": False} for name, spec in session.named("model"))
-    return Listing(items=(*map(_builtin, builtin_models()), *own))
-
-
-@cache
-def _builtin(name: str) -> dict[str, Any]:
-    return {**model_summary(name, builtin_model(name)), "builtin": True}
 
 
 def model_is_file(reference: str) -> bool:
@@ -35,7 +23,7 @@ LIST_MODELS = Operation(
     description="Built-in ones first.",
     request=Nothing,
     answer=Listing,
-    work=_models,
+    work=listed("model", builtin_models, builtin_model, model_summary),
     path="/v1/models",
     tag="catalogue",
     errors=(),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -48,6 +49,25 @@ def unversioned(name: str, document: Document, *, builtin: bool) -> NamedView:
     """The view of a document that no database keeps."""
     data = document.model_dump(mode="json")
     return NamedView(name=name, version=1, sha=document.content_hash(), builtin=builtin, document=data)
+
+
+def listed(
+    kind: Literal["model", "cluster"],
+    names: Callable[[], Iterable[str]],
+    load: Callable[[str], Any],
+    summary: Callable[[str, Any], dict[str, Any]],
+) -> Callable[[Session, Nothing], Listing]:
+    """The work of listing built-in documents, which are read once, and what is stored besides."""
+
+    @cache
+    def builtin(name: str) -> dict[str, Any]:
+        return {**summary(name, load(name)), "builtin": True}
+
+    def work(session: Session, asked: Nothing) -> Listing:
+        own = ({**summary(name, each), "builtin": False} for name, each in session.named(kind))
+        return Listing(items=(*map(builtin, names()), *own))
+
+    return work
 
 
 def shown(load: Callable[[str], Document]) -> Callable[[Session, NamedRequest], NamedView]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from profiles.document import Document
 
@@ -25,6 +25,7 @@ A = TypeVar("A")
 Method = Literal["GET", "POST", "PUT"]
 Scope = Literal["read", "plan", "admin"]
 Served = Literal["direct", "view", "own"]
+Runs = Literal["now", "job", "sweep"]
 PLAN = "names a plan"
 """Beside the type of a part that names a plan (``planner.operations.plan_reference.PlanName``)."""
 _PART = re.compile(r"\{(\w+)\}")
@@ -42,20 +43,25 @@ class Wire:
         return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
 
 
+def nothing_stored(*_: object) -> NoReturn:
+    """The store of those who work on plans that they are given."""
+    raise RuntimeError("no database is opened here")
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """Where the work is done: what is kept there, how long it may search, and who hears how far it is."""
 
     plan: Callable[[str], Plan]
     """The plan of an id, a prefix or a label; on a person's machine also of a file.  Raises NotFound, Conflict."""
-    store: Callable[[], Store]
+    store: Callable[[], Store] = nothing_stored
     named: Callable[[Literal["model", "cluster"]], Iterable[tuple[str, Any]]] = lambda kind: ()
     """Models or clusters that are stored under a name here, besides the built-in ones."""
     search: SearchOptions | None = None
     """Bounds of searches; None = until proved, without runners-up."""
     progress: Callable[..., None] | None = None
-    keep: Callable[[Plan], object] = lambda plan: None
-    """What is done with a new plan."""
+    keep: Callable[[Plan, float | None], object] = lambda plan, wall_s: None
+    """What is done with a new plan, and how long its search took, where that is known."""
     known: Callable[[Problem], Plan | None] = lambda problem: None
     """A stored plan that no search could better."""
 
@@ -90,8 +96,17 @@ class Operation(Generic[Q, A]):
     served: Served = "direct"
     """``direct``: in a thread of the service.  ``view``: about ``plan``, in a process of the pool, and remembered.
     ``own``: the service has a route of its own for it (jobs, archives, pictures)."""
+    runs: Runs = "now"
+    """How a service runs it.  ``now``: it is answered at once.  ``job``: a search that takes longer becomes a job of
+    the queue (202), which the caller waits for.  ``sweep``: each of its cells is a job; the caller watches them all."""
+    read_first: bool = False
+    """Whether GET of the same path answers where nothing has to be searched, for a key that may only read."""
+    keyed: bool = False
+    """Whether a request has an ``Idempotency-Key``, so that sending it again never does the work twice."""
     body: type[Document] | None = None
     """The part of ``request`` that is sent as body; a route of its own may have a form of its own for that."""
+    spread: tuple[str, ...] = ("question",)
+    """Parts of the request that a service gets by their own parts, beside the others."""
     question_parts: tuple[str, ...] = ()
     """Parts of a planning question that it takes; empty = all."""
     example: Mapping[str, Any] = field(default_factory=dict)

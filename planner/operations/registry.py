@@ -9,26 +9,32 @@ from planner.operations.clusters import GET_CLUSTER, LIST_CLUSTERS
 from planner.operations.devices import GET_DEVICE, LIST_DEVICES
 from planner.operations.diff import DIFF
 from planner.operations.drawings import LEANING, MESH, REPORT, STEP, TIMELINE
+from planner.operations.emit import EMIT
 from planner.operations.estimate import ESTIMATE
 from planner.operations.explain import EXPLAIN
 from planner.operations.labels import GET_LABEL, PUT_LABEL
 from planner.operations.memory import MEMORY
 from planner.operations.models import GET_MODEL, LIST_MODELS
 from planner.operations.operation import Operation
+from planner.operations.plan import PLAN
 from planner.operations.plans import GET_PLAN, LIST_PLANS
 from planner.operations.replan import REPLAN
 from planner.operations.sensitivity import SENSITIVITY
+from planner.operations.sweep import SWEEP
 from planner.operations.throughput import THROUGHPUT
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
+    PLAN,
     ESTIMATE,
     THROUGHPUT,
+    SWEEP,
     GET_PLAN,
     LIST_PLANS,
     EXPLAIN,
     SENSITIVITY,
     DIFF,
     REPLAN,
+    EMIT,
     TIMELINE,
     STEP,
     MESH,

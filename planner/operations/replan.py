@@ -41,7 +41,7 @@ def _work(session: Session, asked: ReplanRequest) -> Replan:
         options=replace(session.search or SearchOptions(), top_k=asked.top_k),
         progress=session.progress,
     )
-    session.keep(made.plan)
+    session.keep(made.plan, None)
     return made
 
 

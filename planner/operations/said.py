@@ -104,9 +104,8 @@ def said_estimate(problem: Problem, strategy: str | Mapping[str, Any]) -> Plan:
 
 def said_emission(plan: Plan, directory: Path, backend: str | None, launcher: str) -> Path:
     """Launch files in a folder.  Raises NotFound, BackEndRefused, Conflict for a folder that holds something else."""
-    from planner.answers.replan.other_backend import plan_there
-    from planner.backends.emission.write import write_emission
-    from planner.backends.folders.emit import emit_plan
+    from planner.operations.emit import EMIT, EmitRequest
+    from planner.operations.operation import Session
 
-    there = plan if backend is None else plan_there(plan, backend).plan
-    return write_emission(emit_plan(there, launcher), directory)  # type: ignore[arg-type]
+    asked = read_document(EmitRequest, {"plan": plan.plan_id, "backend": backend, "launcher": launcher}, "emit")
+    return EMIT.work(Session(lambda _name: plan), asked).write(directory)

@@ -10,21 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from planner.errors import Conflict, MeshwrightError, NotFound
 
 if TYPE_CHECKING:
+    from planner.operations.emit import EmissionView
     from planner.operations.operation import Operation
     from planner.plan.plan import Plan
     from planner.question.problem import Problem
-    from planner.search.options import Progress, SearchOptions
+    from planner.search.options import SearchOptions
     from planner.store.repository import Store
     from profiles.document import Document
 
 Q = TypeVar("Q", bound="Document")
 A = TypeVar("A")
+W = TypeVar("W")
 SERVER_VARIABLE = "MESHWRIGHT_SERVER"
 SERVICE_LIMITS = "the service has limits of its own: drop it"
 """What to do with a time limit that a service does not take."""
@@ -47,29 +48,54 @@ class Service(Protocol):
         *,
         search: SearchOptions | None = None,
         progress: Callable[..., None] | None = None,
+        started: Callable[[str], None] | None = None,
         keep: bool = True,
     ) -> A:
         """The answer.  ``search``: bounds of searches on this machine; a service has its own.  ``progress``: hears.
 
-        ``keep``: whether new plans are stored; a service stores them always.
+        ``started`` hears the id of the job that a long search became on a service, and that is waited for.  ``keep``:
+        whether new plans are stored; a service stores them always.
         """
         ...
 
-    def question(self, whole: Callable[[], Problem], parts: Callable[[], dict[str, Any]]) -> Problem | dict[str, Any]:
-        """A planning question as it is asked here: the whole on this machine, parts for a service."""
+    def plan_id(self, reference: str) -> str:
+        """The whole id of the plan that is meant.  Raises NotFound, Conflict, DocumentInvalid."""
+        ...
+
+    def kept(self, plan_id: str) -> str:
+        """Where a plan that an operation made is kept, and what shows it; empty where it is not kept."""
+        ...
+
+    def wrote(self, view: EmissionView) -> None:
+        """Hears that launch files are written."""
+        ...
+
+    def end(self) -> None:
+        """Say that something could not be stored: that is no reason to lose the answer, which is there by now."""
+        ...
+
+    def question(self, whole: Callable[[], W], parts: Callable[[], dict[str, Any]]) -> W | dict[str, Any]:
+        """A question as it is asked here: the whole on this machine, parts for a service."""
         ...
 
 
 class LocalService:
-    """This machine: its plan files and its database, which is opened once it is needed."""
+    """This machine: its plan files and its database, which is opened once it is needed.
+
+    ``stored``: finds plans that are no files, if not the database does.
+    """
 
     address = ""
 
-    def __init__(self, database: str | None, opened: ExitStack) -> None:
+    def __init__(self, database: str | None, opened: ExitStack, stored: Callable[[str], Plan] | None = None) -> None:
         self._database = database
         self._opened = opened
+        self._find = stored or (lambda reference: self._stored().get_plan(reference))
         self._plans: dict[str, Plan] = {}
+        self._kept: dict[str, bool] = {}
+        """Plans that are stored, and whether this command stored them."""
         self._store: Store | None = None
+        self._failure: Exception | None = None
 
     def call(
         self,
@@ -78,14 +104,15 @@ class LocalService:
         *,
         search: SearchOptions | None = None,
         progress: Callable[..., None] | None = None,
+        started: Callable[[str], None] | None = None,
         keep: bool = True,
     ) -> A:
         """See ``Service``."""
         from planner.operations.operation import Session
 
-        session = Session(self._plan, self._stored, search=search, progress=progress)
+        session = Session(self._plan, self._stored, search=search, progress=progress, keep=self._remember)
         if keep:
-            session = replace(session, keep=lambda plan: self._stored().save_plan(plan), known=self._known)
+            session = replace(session, keep=self._keep, known=self._known)
         try:
             return operation.work(session, asked)
         except MeshwrightError as error:
@@ -94,13 +121,56 @@ class LocalService:
                 error.where = operation.command
             raise
 
-    def question(self, whole: Callable[[], Problem], parts: Callable[[], dict[str, Any]]) -> Problem | dict[str, Any]:
+    def question(self, whole: Callable[[], W], parts: Callable[[], dict[str, Any]]) -> W | dict[str, Any]:
         """See ``Service``."""
         return whole()
 
+    def plan_id(self, reference: str) -> str:
+        """See ``Service``; of a stored plan no more than its key is read."""
+        from planner.operations.plan_reference import is_plan_file
+
+        return self._plan(reference).plan_id if is_plan_file(reference) else self._stored().resolve(reference)
+
+    def kept(self, plan_id: str) -> str:
+        """See ``Service``."""
+        if not self._kept.get(plan_id):
+            return ""
+        return f"stored in {self._stored().address}; next: meshwright explain {plan_id[:12]}"
+
+    def wrote(self, view: EmissionView) -> None:
+        """See ``Service``: those of plans that this command stored or found are recorded beside them."""
+        if view.plan_id in self._kept:
+            names = (view.backend, view.manifest["launcher"])
+            self._attempt(lambda: self._stored().save_emission(view.plan_id, *names, view.manifest))
+
+    def end(self) -> None:
+        """See ``Service``."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _attempt(self, step: Callable[[], object]) -> bool:
+        try:
+            step()
+        except Exception as error:
+            self._failure = self._failure or error
+            return False
+        return True
+
+    def _remember(self, plan: Plan, wall_s: float | None = None) -> None:
+        self._plans[plan.plan_id] = plan
+
+    def _keep(self, plan: Plan, wall_s: float | None) -> None:
+        self._remember(plan)
+        if self._attempt(lambda: self._stored().save_plan(plan, wall_s)):
+            self._kept[plan.plan_id] = True
+
     def _known(self, problem: Problem) -> Plan | None:
         stored = self._stored().find_plan(problem.problem_id)
-        return stored if stored is not None and stored.is_final else None
+        if stored is None or not stored.is_final:
+            return None
+        self._remember(stored)
+        self._kept.setdefault(stored.plan_id, False)
+        return stored
 
     def _stored(self) -> Store:
         from planner.store import open_store
@@ -114,31 +184,8 @@ class LocalService:
         from planner.operations.plan_reference import file_or_stored
 
         if reference not in self._plans:
-            self._plans[reference] = file_or_stored(reference, lambda each: self._stored().get_plan(each))
+            self._plans[reference] = file_or_stored(reference, self._find)
         return self._plans[reference]
-
-
-class PlanService(Service, Protocol):
-    """What commands ask of a service.  Errors are those of the planner, with the same exit codes as here."""
-
-    def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
-        """The best plan; a long search becomes a job, whose id ``started`` hears, and is waited for."""
-        ...
-
-    def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Ask every combination: the sweep's id and a line a cell, each time something happened, until it has ended.
-
-        Cells without an answer so far have the outcome ``missing``.
-        """
-        ...
-
-    def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
-        """Launch files of ``NAME`` or ``NAME==RELEASE`` (None = the plan's own) in a folder, from that back-end's plan.
-
-        Their ``manifest``, ``step_time_s``, ``launch_notes``, ``slower_by`` (over the plan that was named) and
-        ``difference`` (a ``PlanDiff`` as plain data; absent or None where the files are of the plan that was named).
-        """
-        ...
 
 
 @contextmanager
@@ -148,41 +195,28 @@ def opened_service(
     """Who does what a command asks: the service that ``--server`` or the environment names, else this machine.
 
     ``only_here``: flags that no service knows, and whether they are given; ``instead``: what to do then.  Raises
-    Conflict for such a flag, and what ``asked_service`` raises.
-    """
-    with asked_service(server, database) as service:
-        if service is not None:
-            refuse(service, only_here or {}, instead)
-            yield service
-            return
-        with ExitStack() as opened:
-            yield LocalService(database, opened)
-
-
-@contextmanager
-def asked_service(server: str | None, database: str | None = None) -> Iterator[PlanService | None]:
-    """The service that a command asks, or None for this machine.
-
-    ``--server`` names it, else the environment does, unless ``--database`` says where to look.  Raises Conflict for
-    both flags, DocumentInvalid for what is no address.
+    Conflict for such a flag, or for ``--server`` with ``--database``, DocumentInvalid for what is no address; at the
+    end of the block, why a new plan could not be stored.
     """
     if server and database is not None:
         raise Conflict(
             "--server and --database name two places to look for plans", where="--database", hint="drop one of them"
         )
     address = server if server is not None or database is not None else os.environ.get(SERVER_VARIABLE)
-    if not address:
-        yield None
-        return
-    with _client()(address) as service:
+    with ExitStack() as opened:
+        service: Service = LocalService(database, opened)
+        if address:
+            service = opened.enter_context(_client()(address))
+            _refuse(service, only_here or {}, instead)
         yield service
+        service.end()
 
 
-def _client() -> Callable[[str], AbstractContextManager[PlanService]]:
+def _client() -> Callable[[str], AbstractContextManager[Service]]:
     """What opens a service at an address.  Raises NotFound where no package brings a client."""
     for point in entry_points(group=SERVICE_GROUP):
         try:
-            opens: Callable[[str], AbstractContextManager[PlanService]] = point.load()
+            opens: Callable[[str], AbstractContextManager[Service]] = point.load()
         except ModuleNotFoundError as error:
             if error.name != "httpx" and (error.name is None or not f"{point.module}.".startswith(f"{error.name}.")):
                 raise
@@ -193,7 +227,7 @@ def _client() -> Callable[[str], AbstractContextManager[PlanService]]:
     )
 
 
-def refuse(service: PlanService, given: Mapping[str, bool], instead: str) -> None:
+def _refuse(service: Service, given: Mapping[str, bool], instead: str) -> None:
     """Refuse flags that the service has no answer to.  Raises Conflict."""
     wrong = [name for name, is_given in given.items() if is_given]
     if wrong:

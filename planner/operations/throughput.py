@@ -26,7 +26,7 @@ def _work(session: Session, asked: ThroughputRequest) -> Throughput:
         budget_s=asked.budget_s,
         price_per_device_hour=asked.price_per_device_hour,
         known=session.known,
-        keep=session.keep,
+        keep=lambda plan: session.keep(plan, None),
     )
 
 

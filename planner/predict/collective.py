@@ -123,7 +123,8 @@ def _rings(group_size: Array, stride: Array, levels: Sequence[NetworkLevel], red
         latency_s = np.where(parts > 1, (inside - 1) * level.latency_s, latency_s)
         tree_s = tree_s + np.ceil(np.log2(np.maximum(parts, 1.0))) * level.latency_s
         below = inside
-    return Rings(links.pipelined_s(), latency_s, tree_s)
+    # A single device has no levels: the groups keep their shape there too.
+    return Rings(np.broadcast_to(links.pipelined_s(), latency_s.shape), latency_s, tree_s)
 
 
 class Links:

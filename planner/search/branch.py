@@ -239,14 +239,15 @@ class Search:
         # large batches it is costed only where that still looks fast enough.
         alike = not self.costs.hardware.physics.deepspeed_where_needed
         twins = alike and self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
+        offloads, keyed = (0,) if twins else None, (table, key)
         shared = shardings_by_setup(
-            self.costs, self.space, layouts, (table, key), (0,) if twins else None, self.wanted_s(cutoff_s)
+            self.costs, self.space, layouts, keyed, offloads, self.wanted_s(cutoff_s), part=self.plain
         )
         if shared is None:
             return True
         if not self._bounded_leaves(shared, cutoff_s):
             return False
-        offloaded = shared.offloaded(self.wanted_s(cutoff_s)) if twins else None
+        offloaded = shared.offloaded(self.wanted_s(cutoff_s), self.plain) if twins else None
         return offloaded is None or self._bounded_leaves(offloaded, cutoff_s)
 
     def _bounded_leaves(self, shared: SharedSetups, cutoff_s: float) -> bool:
@@ -270,14 +271,13 @@ class Search:
         left = np.ones(len(leaves.order), dtype=np.bool_)
         rest: Leaves | None = None
         for place, bound in dealt.closest_first(lambda: self._cutoff(cutoff_s)):
-            if bound >= self._cutoff(cutoff_s):
-                self.result.pruned[Pruned.OWN_BOUND] += 1
-                continue
             if self.late():
+                self.result.pruned[Pruned.OWN_BOUND] += dealt.too_slow
                 self._not_examined(np.array([bound]), dealt.rest_s)
                 return False
             left[place] = False
-            row, cost = leaves.leaf(int(leaves.order[place]))
+            index = leaves.order[place : place + 1]
+            row = leaves.rows(index)
             if self._cannot_run(row):
                 self.result.pruned[Pruned.BACKEND_RULES] += 1
                 if self.early_rules.learn(self._strategy(row, 0)):
@@ -285,7 +285,7 @@ class Search:
                     dealt.forget_unseen()
                     break
                 continue
-            context, split = row_context(self.costs, leaves.table, row, cost), best_split
+            context, split = row_context(self.costs, leaves.table, row, leaves.costs(index, row)), best_split
             if context.strategy.vpp == 1 and context.strategy.pp > 1 and self._may_be_uneven(context):
                 self._later.add(bound, context)
                 split = near_even_split
@@ -294,6 +294,7 @@ class Search:
                 self._record(candidate)
         else:
             self.result.pruned[Pruned.OWN_BOUND] += int((~dealt.seen).sum())
+        self.result.pruned[Pruned.OWN_BOUND] += dealt.too_slow
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self.wanted_s(cutoff_s))
         return rest is None or self._solve_in_order(rest, cutoff_s)
 

@@ -53,7 +53,7 @@ class LineBound:
         self.costs, self.rules, self.rows, self.cost, self.tail_s = costs, rules, rows, cost, tail_s
         self.pp, self.num_layers = int(rows.pp[0]), costs.model.num_layers
         self.least = rules.least_layers(self.pp)
-        self.spans: Spans = spans_of(costs.model.layer_kind_sequence(), len(costs.kind_counts))
+        self.spans: Spans = spans_of(costs.kind_sequence, len(costs.kind_counts))
         self.schedules = Schedules.of(rows)
         self.ends_s = end_seconds(rows, cost, self.pp)
         self.total_s = cost.layer_s @ costs.kind_counts + self.ends_s.sum(axis=1)

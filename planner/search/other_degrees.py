@@ -59,6 +59,10 @@ class OtherDegrees:
         columns = np.column_stack([getattr(rows, name) for name in DEGREES])
         return np.array([tuple(each) not in self.taken for each in columns.tolist()], dtype=np.bool_)
 
+    def may_keep(self, rows: StrategyRows) -> Mask:
+        """Every row under a core of this part is of it."""
+        return np.ones(len(rows), dtype=np.bool_)
+
     def parts(self, rows: StrategyRows, at: Ints, reliefs: list[int]) -> list[tuple[Ints, list[int]]]:
         """Every row may have every relief."""
         return [(at, reliefs)]

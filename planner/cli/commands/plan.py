@@ -12,12 +12,11 @@ from planner.cli import options as flags
 from planner.cli.backend_names import ANY, parse_backends, parse_emitted, require_files_of_best
 from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
-from planner.cli.planning import Place, Wanted, answer, search_options
+from planner.cli.planning import Wanted, answer, search_options
 from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_flags
 from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem
-from planner.cli.remote_planning import answer_remotely
 from planner.cli.remote_question import remote_question
-from planner.operations.service import asked_service, refuse
+from planner.operations.service import opened_service
 from planner.strategy.fields import PINNABLE, Value
 from planner.strategy.text import parse_assignments, parse_forbids
 
@@ -107,20 +106,19 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
     asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
-    with asked_service(server, database) as service:
-        if service is not None:
-            refuse(service, {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}, "plan on this machine")
-            answer_remotely(service, {**remote_question(service, asked), "prefer": prefer.value}, search, wanted)
-            return
-    if (clusters := named_pools(pool, cluster, devices)) is not None:
-        _plan_over_pools(asked, clusters, {"--reuse": reuse, "--pareto": pareto}, search.time_limit_s, wanted)
-        return
-    problem = build_problem(asked)
-    if pareto:
-        front_alone(emitted, (plan_out, trace))
-        answer_front(problem, search, database=None if no_store else Place(database), quiet=quiet, output=output)
-        return
-    answer(problem, search, wanted, database=None if no_store else Place(database), reuse=reuse)
+    here = {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}
+    with opened_service(server, database, only_here=here, instead="plan on this machine") as service:
+        question = service.question(
+            lambda: named_pools(pool, cluster, devices) or build_problem(asked),
+            lambda: {**remote_question(service, asked), "prefer": prefer.value},
+        )
+        if isinstance(question, tuple):
+            _plan_over_pools(asked, question, {"--reuse": reuse, "--pareto": pareto}, search.time_limit_s, wanted)
+        elif pareto and not isinstance(question, dict):
+            front_alone(emitted, (plan_out, trace))
+            answer_front(question, search, keep=not no_store, database=database, quiet=quiet, output=output)
+        else:
+            answer(service, question, search, wanted, keep=not no_store, reuse=reuse)
 
 
 def _pins(texts: list[str] | None) -> dict[str, Value]:

@@ -42,15 +42,14 @@ def list_stored(  # noqa: PLR0917  # a flag is an argument
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Stored plans, newest first."""
-    from planner.operations.plan_reference import PlanRequest
-    from planner.operations.plans import GET_PLAN, LARGEST_PAGE, LIST_PLANS, PlansRequest
+    from planner.operations.plans import LARGEST_PAGE, LIST_PLANS, PlansRequest
 
     if not 1 <= limit <= MOST_PLANS:
         raise DocumentInvalid(f"a page has 1 to {MOST_PLANS} plans, not {limit}", where="--limit")
     found: list[PlanSummary] = []
     with opened_service(server, database) as service:
         if after is not None:
-            after = service.call(GET_PLAN, PlanRequest(plan=after)).plan_id
+            after = service.plan_id(after)
         while len(found) < limit:
             page = min(limit - len(found), LARGEST_PAGE)
             asked = PlansRequest(model=model, cluster=cluster, limit=page, after=after)

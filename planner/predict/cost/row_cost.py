@@ -120,7 +120,8 @@ class CostModel:
     def __init__(self, model: ModelSpec, workload: Workload, hardware: Hardware, reliefs: Sequence[Relief]) -> None:
         self.model, self.workload = model, workload
         self.hardware, self.reliefs = hardware, tuple(reliefs)
-        self.kind_counts = np.bincount(model.layer_kind_sequence(), minlength=len(model.layer_kinds)).astype(float)
+        self.kind_sequence = model.layer_kind_sequence()
+        self.kind_counts = np.bincount(self.kind_sequence, minlength=len(model.layer_kinds)).astype(float)
 
     def keyed(self, rows: StrategyRows) -> tuple[ModelCost, Ints]:
         """Cost table of the distinct sharding keys of ``rows``, and each row's key."""

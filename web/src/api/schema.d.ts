@@ -1090,10 +1090,18 @@ export interface components {
             }[];
             /** Interval Level */
             interval_level: number;
+            /** Left Out */
+            left_out?: {
+                [key: string]: unknown;
+            } | null;
             /** Num Fitted */
             num_fitted: number;
             /** Num Judged */
             num_judged: number;
+            /** Optimism */
+            optimism?: {
+                [key: string]: unknown;
+            } | null;
             /** Ranking Groups */
             ranking_groups: {
                 [key: string]: unknown;
@@ -2250,6 +2258,32 @@ export interface components {
             /** Tokens Per S Per Device */
             tokens_per_s_per_device: number;
             unrestricted?: components["schemas"]["UnrestrictedAnswer"] | null;
+        };
+        /**
+         * ExpertLoad
+         * @description Shares of the tokens that the routed experts of every layer get.
+         */
+        ExpertLoad: {
+            /**
+             * Exponent
+             * @description of zipf: 0 = even
+             */
+            exponent?: number | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "even" | "zipf" | "histogram" | "typical";
+            /**
+             * Most
+             * @description of typical: what the hottest of very many parts gets beyond the mean, over the mean
+             */
+            most?: number | null;
+            /**
+             * Tokens
+             * @description of histogram: tokens of each expert, in the order of their numbers
+             */
+            tokens?: number[] | null;
         };
         /**
          * Explanation
@@ -5839,6 +5873,8 @@ export interface components {
              * @enum {string}
              */
             precision: "bf16" | "fp16" | "fp8";
+            /** @description how tokens spread over routed experts: even, zipf with an exponent, or histogram with the tokens of each expert as a training log gives them; absent = as published logs show (planner.question.routing) */
+            routing?: components["schemas"]["ExpertLoad"] | null;
             /**
              * Schema Version
              * @default 1
