@@ -89,12 +89,10 @@ def _router_flags(moe: MoeSpec, recipe: Routing) -> dict[str, Words]:
             "--moe-router-num-groups": (str(moe.num_groups),),
             "--moe-router-group-topk": (str(moe.top_k_groups),),
         }
-    if recipe.scaling_factor != 1.0:
+    if recipe.scaling_factor not in (None, 1.0):
         flags["--moe-router-topk-scaling-factor"] = (f"{recipe.scaling_factor:g}",)
-    return flags | {
-        "--moe-router-load-balancing-type": (recipe.balancing,),
-        "--moe-aux-loss-coeff": (f"{recipe.coefficient:g}",),
-    }
+    flags["--moe-router-load-balancing-type"] = (recipe.balancing,)
+    return flags | ({} if recipe.balancing == "none" else {"--moe-aux-loss-coeff": (f"{recipe.coefficient:g}",)})
 
 
 def recipe_reasons(model: ModelSpec) -> dict[str, str]:
@@ -107,15 +105,26 @@ def recipe_reasons(model: ModelSpec) -> dict[str, str]:
             "--moe-router-bias-update-rate": f"balances experts without a loss ({recipe.source})",
             "--moe-router-pre-softmax": f"scores of the chosen experts are not divided by their sum ({recipe.source})",
             "--moe-router-topk-scaling-factor": f"scale of the routed experts' output ({recipe.source})",
-            "--moe-router-load-balancing-type": f"the plan takes experts to be balanced ({recipe.source})",
+            "--moe-router-load-balancing-type": _balancing_reason(recipe),
             "--moe-aux-loss-coeff": "Megatron's default 0 balances nothing",
         }
+        if recipe.scaling_factor is None:
+            reasons["--moe-router-topk"] = "YOURS: --moe-router-topk-scaling-factor, not known for this size"
     if stretched is not None:
         reasons |= dict.fromkeys(
             ("--use-rope-scaling", "--rotary-scaling-factor"),
             f"{stretched.source}; leave it out for a model without stretched positions",
         )
     return reasons
+
+
+def _balancing_reason(recipe: Routing) -> str:
+    if recipe.balancing == "none":
+        return (
+            f"YOURS: as in {recipe.source} nothing balances the experts, and the plan takes them to be balanced;"
+            " to train from the start set a type and --moe-aux-loss-coeff"
+        )
+    return f"the plan takes experts to be balanced ({recipe.source})"
 
 
 def list_pattern(values: list[bool]) -> str:

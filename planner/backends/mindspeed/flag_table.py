@@ -8,10 +8,10 @@
 
 The lists hold what plans can touch, not everything that the parsers know.  A value is where the flag is registered.
 
-What they were compared with: all of ``_MODEL`` and ``_RUN`` with a 0.12 ``megatron/training/arguments.py`` that
-imhmhm/MindSpeed-LLM carries at be5f46b3 (it adds arguments of Muon; NVIDIA's own file at the tag could not be opened);
-``_FEATURES`` with MindSpeed's feature files: the layout at imhmhm/MindSpeed-LLM f97d07ec (the stored copy of
-Ascend/MindSpeed at 1f5feb86 leaves the flag to a later Megatron), the others at Ascend/MindSpeed or that repository.
+What they were compared with: all of ``_MODEL`` and ``_RUN`` with NVIDIA's ``megatron/training/arguments.py`` at the tag
+(NVIDIA/Megatron-LM a845aa7e); ``_FEATURES`` with MindSpeed's feature files: the layout at imhmhm/MindSpeed-LLM f97d07ec
+(the stored copy of Ascend/MindSpeed at 1f5feb86 leaves the flag to a later Megatron), the others at Ascend/MindSpeed or
+that repository.
 The value ``ulysses_cp_algo`` of ``--context-parallel-algo`` was read in documentation only
 (docs/en/features/ulysses-context-parallel.md at 7af9baed): no stored feature file registers it.
 
