@@ -20,7 +20,7 @@ from planner.backends.deepspeed.config import ds_config
 from planner.backends.deepspeed.model_config import model_config
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
+from planner.backends.deepspeed.write import MODEL_CONFIG_FILE, routing_assumptions
 from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.launch.spec import launch_spec
@@ -74,7 +74,8 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         "Weights are random and the data synthetic; the script marks where yours go.",
         f"accelerate launch --config_file {CONFIG_FILE} {TRAIN_SCRIPT} starts the same run (more nodes: add"
         " --machine_rank, --main_process_ip and --main_process_port).",
-        "Rope scaling, initialisation and router losses take the transformers class's defaults.",
+        "Rope scaling and routing are as published; initialisation takes the transformers class's default.",
+        *routing_assumptions(plan.problem.model),
     ]
     if way(s) in ("FSDP", "MULTI_GPU", "NO"):
         lines.append("Accelerate keeps weights and optimizer states in fp32 and computes in the plan's precision.")

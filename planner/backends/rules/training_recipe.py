@@ -26,7 +26,6 @@ from planner.model.spec import ModelSpec
 Balancing = Literal["aux_loss", "seq_aux_loss", "none"]
 
 _BRIDGE = "Megatron-Bridge 0.6.2 models/"
-_MAXTEXT = "MaxText 0.2.5 configs/models/"
 _ZOO = "yanring/Megatron-MoE-ModelZoo model_configs/benchmarking/"
 _SLIME = "zyzshishui/slime scripts/models/"
 _RELEASED = "NVIDIA-NeMo/Megatron-Bridge tests/unit_tests/models/deepseek/test_deepseek_bridges.py at 67ec9b1e"
@@ -58,6 +57,8 @@ class Stretch:
     mscale: float = 1.0
     mscale_all_dim: float = 0.0
     source: str = ""
+    beta_fast: float = 32.0
+    """Rotations of the band that keeps its frequencies (YaRN); ``beta_slow`` is 1 for all."""
 
 
 _ROUTING: Mapping[str, Routing] = {
@@ -76,7 +77,7 @@ _ROUTING: Mapping[str, Routing] = {
     "gpt_oss": Routing("none", 0.0, source=f"{_BRIDGE}gpt_oss/gpt_oss_bridge.py:71"),
 }
 _SCALING: Mapping[str, Mapping[int, float]] = {
-    # MaxText deepseek2-236b.yml:33 and deepseek2-16b.yml:32; the first also in the released config.json.
+    # MaxText 0.2.5 configs/models/deepseek2-236b.yml:33 (in the released config.json too) and deepseek2-16b.yml:32.
     "deepseek_v2": {160: 16.0, 64: 1.0},
     # DeepSeek-V3: MaxText deepseek3-671b.yml:35.
     "deepseek_v3": {256: 2.5},
@@ -89,10 +90,9 @@ _SCALING: Mapping[str, Mapping[int, float]] = {
 _YARN: Mapping[tuple[str, int], Stretch] = {
     ("deepseek_v2", 163_840): Stretch("yarn", 40.0, 4096, 0.707, 0.707, f"DeepSeek-V2's config.json, {_RELEASED}"),
     ("deepseek_v3", 163_840): Stretch("yarn", 40.0, 4096, 1.0, 1.0, f"{_ZOO}DeepSeek-V3.yaml at 31942f09"),
-    ("kimi_k2", 131_072): Stretch("yarn", 32.0, 4096, 1.0, 1.0, f"{_SLIME}kimi-k2.sh at 34bba0b8"),
-    ("kimi_k2", 262_144): Stretch(
-        "yarn", 64.0, 4096, 1.0, 1.0, "Kimi-K2-Instruct-0905, ParagEkbote/hf-model-inspector"
-    ),
+    # beta_fast: MaxText kimi-k2-1t.yml:52.
+    ("kimi_k2", 131_072): Stretch("yarn", 32.0, 4096, 1.0, 1.0, f"{_SLIME}kimi-k2.sh at 34bba0b8", 1.0),
+    ("kimi_k2", 262_144): Stretch("yarn", 64.0, 4096, 1.0, 1.0, "ParagEkbote/hf-model-inspector (Kimi-K2-0905)", 1.0),
 }
 """Family and longest sequence, which is the factor times the 4,096 positions before the stretch."""
 _LLAMA_3_1 = (500_000.0, 131_072)
