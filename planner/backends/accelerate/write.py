@@ -20,10 +20,11 @@ from planner.backends.deepspeed.config import ds_config
 from planner.backends.deepspeed.model_config import model_config
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.backends.deepspeed.write import MODEL_CONFIG_FILE, routing_assumptions
+from planner.backends.deepspeed.write import ALLOCATOR, MODEL_CONFIG_FILE, routing_assumptions
 from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.launch.spec import launch_spec
+from planner.backends.rules.optimizer_recipe import filled
 from planner.backends.rules.rule import rule_input
 from planner.plan.plan import Plan
 
@@ -54,14 +55,14 @@ def write(plan: Plan, version: str) -> BackEndFiles:
         script=TRAIN_SCRIPT,
         version=version,
         versions=versions,
-        environment=environment(config),
+        environment={**environment(config), **ALLOCATOR},
         assumptions=_assumptions(plan),
     )
 
 
 def training_script() -> str:
     """The text of ``train_accelerate.py``, a data file: this package must not import torch."""
-    return (Path(__file__).parent / f"{TRAIN_SCRIPT}.txt").read_text(encoding="utf-8")
+    return filled((Path(__file__).parent / f"{TRAIN_SCRIPT}.txt").read_text(encoding="utf-8"))
 
 
 def _text(value: dict[str, Any]) -> str:

@@ -21,6 +21,8 @@ MODEL_CONFIG_FILE = "model_config.json"
 
 
 TRAIN_SCRIPT = "train_deepspeed.py"
+ALLOCATOR = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+"""Without it pieces of freed memory are lost to a plan that fills the device; torch 2.8 knows this name alone."""
 LOSS_CLASSES = ("mixtral", "qwen2_moe", "qwen3_moe")
 """Families whose transformers class has a balancing loss (5.23: router_aux_loss_coef is used in the model's file)."""
 
@@ -55,7 +57,7 @@ def _text(value: dict[str, Any]) -> str:
 def _environment(plan: Plan) -> dict[str, str]:
     """TP and Ulysses overlap needs kernels to start in the order in which they were queued."""
     s = plan.chosen()
-    return {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if s.overlap_tp else {}
+    return ALLOCATOR | ({"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if s.overlap_tp else {})
 
 
 def _assumptions(plan: Plan) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ def request(folder: EmittedFolder) -> Request:
     return {
         "overrides": said,
         "fusions": _fusions(folder.files.get(RECIPE_FILE, "")),
+        "optimizer": _optimizer(folder.files.get(RECIPE_FILE, "")),
         "environment": environment,
         "world_size": _world_size(folder),
     }
@@ -52,6 +53,16 @@ def _fusions(recipe: str) -> dict[str, Any] | None:
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
     return None
+
+
+def _optimizer(recipe: str) -> dict[str, Any]:
+    """The literals that the recipe gives ``OptimizerConfig``; empty where it has no such call."""
+    try:
+        calls = [node for node in ast.walk(ast.parse(recipe)) if isinstance(node, ast.Call)]
+        found = [each for each in calls if isinstance(each.func, ast.Name) and each.func.id == "OptimizerConfig"]
+        return {word.arg: ast.literal_eval(word.value) for word in found[0].keywords if word.arg} if found else {}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return {}
 
 
 def _world_size(folder: EmittedFolder) -> int:

@@ -52,7 +52,7 @@ def container(request: dict[str, Any]) -> Any:
     return bridge.ConfigContainer(
         model=provider(**sizes, seq_length=tokens, activation_func=activation, vocab_size=32000, should_pad_vocab=True),
         train=bridge.TrainingConfig(train_iters=20, micro_batch_size=1, global_batch_size=1),
-        optimizer=bridge.OptimizerConfig(lr=1e-4),
+        optimizer=bridge.OptimizerConfig(**request["optimizer"]),
         scheduler=bridge.SchedulerConfig(lr_decay_style="constant"),
         ddp=bridge.DistributedDataParallelConfig(),
         dataset=bridge.MockGPTDatasetConfig(

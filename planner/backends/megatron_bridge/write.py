@@ -14,6 +14,7 @@ from planner.backends.megatron.write import offloads_modules, overlap_assumption
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
 from planner.backends.megatron_bridge.space import TABLE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
+from planner.backends.rules.optimizer_recipe import filled
 from planner.backends.rules.rule import latent, mixture, rule_input, used_kinds
 from planner.plan.plan import Plan
 
@@ -63,7 +64,7 @@ def recipe(plan: Plan) -> str:
     text = (Path(__file__).parent / "recipe.py.txt").read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
-    return text
+    return filled(text)
 
 
 def fusions(plan: Plan) -> dict[str, bool]:
@@ -98,7 +99,7 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         f"Megatron-Bridge {BRIDGE_VERSION} runs with its own megatron-core, Transformer Engine and Python 3.12.",
         f"{RECIPE_FILE} trains on mock data; {OVERRIDES_FILE} can be given to another recipe of the same model, whose"
         " comm_overlap and mixed_precision sections must then be objects, not empty or names.",
-        "Rope scaling, initialisation and learning rate are the recipe's.",
+        f"Learning rate and optimizer are in {RECIPE_FILE}, the same for all back-ends; initialisation is Bridge's.",
     ]
     if plan.problem.workload.precision == "fp8":
         lines.append("fp8: weights are kept and gathered in bf16.")

@@ -44,6 +44,7 @@ _RUN = """
 --no-gradient-accumulation-fusion --overlap-grad-reduce --overlap-param-gather --recompute-granularity
 --recompute-method --recompute-num-layers --recompute-modules --transformer-impl --use-flash-attn
 --no-masked-softmax-fusion --tokenizer-type --vocab-size --mock-data --train-iters --lr --eval-iters --log-interval
+--adam-beta1 --adam-beta2 --adam-eps --weight-decay --clip-grad
 """
 _FEATURES = {
     "--pipeline-model-parallel-layout": "pipeline_parallel/pipeline_model_parallel_layout_feature.py",

@@ -318,7 +318,7 @@ def recipe_facts(model: Any) -> dict[str, Any]:
                 found.setdefault(name, set()).add(getattr(module, name))
         config = getattr(module, "config", None)
         arguments = getattr(getattr(module, "model_args", None), "rope_scaling_args", None)
-        factor = config.scaling_factor if getattr(config, "scaling", None) == "llama" else 1.0
+        factor = 1.0 if config is None or getattr(config, "scaling", None) != "llama" else config.scaling_factor
         factor *= 1.0 if arguments is None else arguments.scaling_factor
         if factor != 1.0:
             found.setdefault("llama_factor", set()).add(factor)

@@ -48,6 +48,7 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
     image: place.Image = None,
     namespace: place.Namespace = None,
     files_claim: place.FilesClaim = None,
+    env: place.Environment = None,
     database: flags.Database = None,
     server: flags.Server = None,
     quiet: flags.Quiet = False,
@@ -63,6 +64,7 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
         image=image,
         namespace=namespace,
         files_claim=files_claim,
+        env=env,
     )
     from planner.operations.emit import EmitRequest
 
