@@ -19,9 +19,9 @@ from api.wire.problem_details import FLAG_POINTERS
 from api.wire.sweeps import UNANSWERED
 from planner.answers.sweep.answer import NOT_REACHED
 from planner.errors import MeshwrightError, NoFeasiblePlan
-from planner.operations.emit import EmissionView
+from planner.operations.emit import EMIT, EmissionView, EmitRequest
 from planner.operations.operation import Operation
-from planner.operations.plan_reference import PlanRequest, stored_reference
+from planner.operations.plan_reference import PlanRequest, is_plan_file, stored_reference
 from planner.operations.plans import FULL_ID, GET_PLAN
 from planner.operations.service import LocalService
 from planner.operations.sweep import Swept
@@ -78,6 +78,8 @@ class RemoteService:
         keep: bool = True,
     ) -> A:
         """See ``Service``: what is asked about files of this machine is worked out here, or refused."""
+        if isinstance(asked, EmitRequest) and asked.settings and asked.backend and not is_plan_file(asked.plan):
+            return cast("A", self._placed(asked, search, progress))
         if operation.reads_files is not None and operation.reads_files(asked):
             return self._here.call(operation, asked, search=search, progress=progress, keep=keep)
         for part in operation.plans:
@@ -85,6 +87,15 @@ class RemoteService:
         heard = progress if progress is None or operation.runs == "sweep" else _heard(progress)
         found = _said(lambda: self._client.call(operation, asked, started=started, progress=heard))
         return cast("A", _swept(found)) if isinstance(found, Swept) else found
+
+    def _placed(
+        self, asked: EmitRequest, search: SearchOptions | None, progress: Callable[..., None] | None
+    ) -> EmissionView:
+        """Files of another back-end, put together here: the service plans and keeps what they say that they are of."""
+        there = self.call(EMIT, asked.model_copy(update={"settings": {}}), search=search, progress=progress)
+        view = self._here.call(EMIT, asked.model_copy(update={"plan": there.plan_id, "backend": None}), keep=False)
+        told = ("asked_plan_id", "slower_by", "difference")
+        return view.model_copy(update={name: getattr(there, name) for name in told})
 
     def plan_id(self, reference: str) -> str:
         """See ``Service``; a service says the id of a prefix or label with the whole plan only."""

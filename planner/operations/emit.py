@@ -76,9 +76,11 @@ def _work(session: Session, asked: EmitRequest) -> EmissionView:
     there, start_s = PlanThere(session.plan(asked.plan), None), time.perf_counter()
     if asked.backend is not None:
         there = plan_there(there.plan, asked.backend, session.search, session.progress)
+    # What files say that they are of can be looked up: a new plan, and one that only a file holds.
     if there.difference is not None:
-        # What files say that they are of can be looked up.
         session.keep(there.plan, time.perf_counter() - start_s)
+    elif is_plan_file(asked.plan):
+        session.keep(there.plan, None)
     return emission_view(there, asked.launcher, LaunchSettings.from_dict(asked.settings))
 
 

@@ -2,7 +2,8 @@
 
 Task distribution stays ``block``: another one deals ranks across nodes in turn and breaks the placement.  With named
 hosts it is ``arbitrary``: task i runs on line i of ``$SLURM_HOSTFILE`` (srun(1), Slurm 22.05), and each task verifies
-that.  Site settings (partition, account, time) are left to the command line or to the marked lines.
+that.  Site settings (partition, account, time, container) are left to the command line or to the marked lines.
+The one task of a node starts all its ranks, so ``srun`` may not bind it to a core (``--cpu-bind``, srun(1)).
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ fi
 export MASTER_ADDR=${{HOSTS[0]}}
 export MASTER_PORT=${{MASTER_PORT:-{port}}}
 
+# Yours: more words for srun, here or in the environment, for example a container (pyxis) and another binding:
+#   SRUN_ARGS="--container-image=IMAGE --container-mounts=$PLAN_DIR:$PLAN_DIR --cpu-bind=verbose,none"
+read -r -a SRUN_WORDS <<< "${{SRUN_ARGS:-}}"
+
 {_step(spec)}"""
 
 
@@ -97,7 +102,8 @@ mapfile -t HOSTS < "$SLURM_HOSTFILE"
 
 def _step(spec: LaunchSpec) -> str:
     if spec.hosts:
-        return f"""srun --kill-on-bad-exit=1 --distribution=arbitrary --ntasks={spec.num_nodes} bash -c '
+        return f"""srun --kill-on-bad-exit=1 --cpu-bind=none --distribution=arbitrary --ntasks={spec.num_nodes} \\
+  ${{SRUN_WORDS[@]+"${{SRUN_WORDS[@]}}"}} bash -c '
   wanted=$(sed -n "$((SLURM_PROCID + 1))p" "$SLURM_HOSTFILE")
   if [ "$wanted" != "$SLURMD_NODENAME" ]; then
     echo "task $SLURM_PROCID is on $SLURMD_NODENAME, not on $wanted: ranks would be out of order" >&2
@@ -105,6 +111,7 @@ def _step(spec: LaunchSpec) -> str:
   fi
   NODE_RANK=$SLURM_PROCID exec bash "$PLAN_DIR/{torchrun.LAUNCH_SCRIPT}"'
 """
-    return f"""srun --kill-on-bad-exit=1 --distribution=block --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
+    return f"""srun --kill-on-bad-exit=1 --cpu-bind=none --distribution=block --ntasks="$SLURM_JOB_NUM_NODES" \\
+  --ntasks-per-node=1 ${{SRUN_WORDS[@]+"${{SRUN_WORDS[@]}}"}} \\
   bash -c 'NODE_RANK=$SLURM_NODEID exec bash "$PLAN_DIR/{torchrun.LAUNCH_SCRIPT}"'
 """

@@ -48,6 +48,7 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
     image: place.Image = None,
     namespace: place.Namespace = None,
     files_claim: place.FilesClaim = None,
+    env: place.Environment = None,
     database: flags.Database = None,
     server: flags.Server = None,
     quiet: flags.Quiet = False,
@@ -63,8 +64,10 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
         image=image,
         namespace=namespace,
         files_claim=files_claim,
+        env=env,
     )
     from planner.operations.emit import EmitRequest
+    from planner.operations.plan_reference import is_plan_file
 
     emissions = []
     with opened_service(server, database) as service:
@@ -75,7 +78,8 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
             folder = out if len(names) == 1 else out / bare_name(name)
             found = emit_into(folder, service, asked, quiet=quiet)
             emissions.append(found)
-            if found["difference"] is not None and (kept := service.kept(found["plan_id"])):
+            new = found["difference"] is not None or is_plan_file(plan)
+            if new and (kept := service.kept(found["plan_id"])):
                 talk(kept, quiet=quiet)
         data = emissions[0] if len(emissions) == 1 else {"emissions": emissions}
         lines = [line for each in emissions for line in emission_lines(each)]
