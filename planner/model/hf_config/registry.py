@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from planner.model.hf_config.decoder import Decoder
+from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
 from planner.model.hf_config.gemma_family import import_gemma
 from planner.model.hf_config.gpt_family import import_bloom, import_gpt2, import_gpt_neox, import_mpt, import_opt
@@ -23,6 +25,7 @@ from planner.model.hf_config.llama_family import (
     DenseDefaults,
     import_dense,
 )
+from planner.model.hf_config.mechanisms import refuse_unread
 from planner.model.hf_config.moe_family import (
     import_glm4_moe,
     import_gpt_oss,
@@ -31,7 +34,16 @@ from planner.model.hf_config.moe_family import (
     import_qwen3_moe,
 )
 from planner.model.hf_config.reader import ConfigReader
+from planner.model.hf_config.tables import TABLES
+from planner.model.hf_config.tables.nested import NESTED
+from planner.model.hf_config.unmodelled import UNMODELLED
 from planner.model.hf_config.vision_family import import_gemma3, import_llava, import_qwen_vl
+from planner.model.hf_config.vision_models import (
+    VISION_MODELS,
+    import_llava_next,
+    import_shieldgemma2,
+    import_vision_model,
+)
 from planner.model.spec import ModelSpec
 from profiles.errors import DocumentInvalid
 from profiles.spelling import typing_slip
@@ -47,7 +59,12 @@ def _named(family: str, importer: Callable[[ConfigReader, str, str], ModelSpec])
     return lambda reader, name: importer(reader, name, family)
 
 
+def _table(family: str, table: Decoder) -> Importer:
+    return lambda reader, name: import_decoder(reader, name, family, table)
+
+
 TEXT_IMPORTERS: dict[str, Importer] = {
+    **{family: _table(family, table) for family, table in TABLES.items()},
     "llama": _dense("llama", LLAMA),
     "mistral": _dense("mistral", MISTRAL),
     "qwen2": _dense("qwen2", QWEN2),
@@ -74,19 +91,33 @@ TEXT_IMPORTERS: dict[str, Importer] = {
 }
 
 
+_NESTED_IMPORTERS: dict[str, Importer] = {family: _table(family, table) for family, table in NESTED.items()}
+
+
 def _import_text(reader: ConfigReader, name: str, default_type: str) -> ModelSpec | None:
     """Language model nested in a multimodal config."""
     kind = reader.text("model_type", default=default_type)
-    importer = TEXT_IMPORTERS.get(kind)
+    importer = TEXT_IMPORTERS.get(kind) or _NESTED_IMPORTERS.get(kind)
     if importer is None:
-        reader.refuse(
-            "model_type", f"{kind[:80]!r} is not supported here", _supported(kind, tuple(sorted(TEXT_IMPORTERS)))
-        )
+        said = f": it has {UNMODELLED[kind]}, which is not modelled" if kind in UNMODELLED else ""
+        known = () if said else tuple(sorted({*TEXT_IMPORTERS, *_NESTED_IMPORTERS}))
+        hint = _supported(kind, known) if known else "describe the model in Meshwright's own model YAML"
+        reader.refuse("model_type", f"{kind[:80]!r} is not supported here{said}", hint)
         return None
     return importer(reader, name)
 
 
+def _vision(family: str) -> Importer:
+    return lambda reader, name: import_vision_model(reader, name, family, _import_text)
+
+
 IMPORTERS: dict[str, Importer] = TEXT_IMPORTERS | {
+    **{family: _vision(family) for family in VISION_MODELS},
+    **{
+        family: partial(import_llava_next, family=family, import_text=_import_text)
+        for family in ("llava_next", "llava_next_video", "llava_onevision")
+    },
+    "shieldgemma2": import_shieldgemma2,
     "qwen2_vl": _named("qwen2_vl", import_qwen_vl),
     "qwen2_5_vl": _named("qwen2_5_vl", import_qwen_vl),
     "gemma3": import_gemma3,
@@ -114,6 +145,8 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     reader = ConfigReader(data, where)
     try:
         spec = IMPORTERS[kind](reader, name)
+        for each in reader.readers():
+            refuse_unread(each)
     except ValidationError as error:
         reader.finish()
         raise DocumentInvalid(
@@ -136,6 +169,10 @@ def _unsupported(kind: object, architectures: object, where: str) -> DocumentInv
     if isinstance(architectures, list) and architectures:
         classes = f" (architectures: {', '.join(str(item)[:80] for item in architectures[:4])})"
     where = f"{where}#/model_type"
+    if isinstance(kind, str) and kind in UNMODELLED:
+        hint = f"describe the model in Meshwright's own model YAML. Supported: {', '.join(supported_model_types())}"
+        words = f"model_type {kind!r}{classes} is not supported: it has {UNMODELLED[kind]}, which is not modelled"
+        return DocumentInvalid(words, where=where, hint=hint)
     if not isinstance(kind, str):
         hint = f"add one; supported: {', '.join(supported_model_types())}"
         return DocumentInvalid(f"the model config has no model_type{classes}", where=where, hint=hint)
