@@ -8,8 +8,8 @@ from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import sections
-from planner.backends.megatron.model_rules import QUICK_GELU
 from planner.backends.megatron.model_flags import model_flags
+from planner.backends.megatron.model_rules import QUICK_GELU
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.write import offloads_modules, overlap_assumptions
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
