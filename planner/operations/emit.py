@@ -75,11 +75,11 @@ def emission_view(there: PlanThere, launcher: LauncherName, settings: LaunchSett
 def _work(session: Session, asked: EmitRequest) -> EmissionView:
     there, start_s = PlanThere(session.plan(asked.plan), None), time.perf_counter()
     if asked.backend is not None:
-        there = plan_there(there.plan, asked.backend, session.search, session.progress)
+        there = plan_there(there.plan, asked.backend, session.search, session.progress, session.known)
     # What files say that they are of can be looked up: a new plan, and one that only a file holds.
-    if there.difference is not None:
+    if there.searched:
         session.keep(there.plan, time.perf_counter() - start_s)
-    elif is_plan_file(asked.plan):
+    elif there.difference is None and is_plan_file(asked.plan):
         session.keep(there.plan, None)
     return emission_view(there, asked.launcher, LaunchSettings.from_dict(asked.settings))
 

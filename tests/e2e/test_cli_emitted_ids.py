@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from api.client import Client
+from planner.answers.replan import other_backend
 from planner.backends.emission.write import read_manifest
 from tests.board_in_memory import MemoryBoard
 from tests.command_line import Ran, run_here
@@ -61,7 +62,11 @@ def demand_known_there(folder: Path, address: str) -> None:
         assert {client.get_plan(name).plan_id for name in (whole, short)} == {whole}
 
 
-def test_files_of_plan_and_emit_are_of_stored_plans(tmp_path: Path) -> None:
+def no_search(*_words: object) -> NoReturn:
+    raise AssertionError("the plan of this back-end is stored, so nothing is to be searched")
+
+
+def test_files_of_plan_and_emit_are_of_stored_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = f"sqlite:///{tmp_path / 'plans.db'}"
     here = ("--database", database)
     out = tmp_path / "out"
@@ -77,6 +82,13 @@ def test_files_of_plan_and_emit_are_of_stored_plans(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         ok(run_here("emit", identity, *words, *here, "--out", str(folder), *SLURM))
         demand_known_here(folder, database)
+    with monkeypatch.context() as patched:
+        patched.setattr(other_backend, "find_plan", no_search)
+        again = ok(
+            run_here("emit", identity, "--backend", "torchtitan", *here, "--out", str(tmp_path / "again"), *SLURM)
+        )
+    assert "stored in" not in again.stderr
+    assert read_manifest(tmp_path / "again") == read_manifest(tmp_path / "1")
     empty = f"sqlite:///{tmp_path / 'other.db'}"
     for number, reference in enumerate((document, folders[0])):
         folder = tmp_path / f"file{number}"
