@@ -62,7 +62,11 @@ CHANGES: dict[str, list[Any]] = {
 
 def judged(model_type: str, class_name: str) -> dict[str, Any]:
     """The verdict of one type.  Never raises: what goes wrong is the verdict's reason."""
+    from planner.model.hf_config.unmodelled import UNMODELLED
+
     warnings.simplefilter("ignore")
+    if model_type in UNMODELLED:
+        return refused(model_type, class_name)
     try:
         small, default = small_config(model_type, class_name)
     except Exception as error:
@@ -87,6 +91,28 @@ def judged(model_type: str, class_name: str) -> dict[str, Any]:
             if label == "default":
                 counts["parameters"] = known
     return {"verdict": "exact", **counts, "flops": flops_ratio(class_name, small)}
+
+
+def refused(model_type: str, class_name: str) -> dict[str, Any]:
+    """The reader's reason, and whether the class builds its default config."""
+    try:
+        config = made(model_type, {})
+        known, reason = compared(class_name, config)
+        return {"verdict": "refused", "reason": reason, "parameters": known}
+    except Exception as error:
+        said = f"{type(error).__name__}: {str(error)[:120]}"
+        return {"verdict": "refused", "reason": _reason(model_type), "not_built": said}
+
+
+def _reason(model_type: str) -> str:
+    from planner.model.hf_config import model_from_hf_config
+    from profiles.errors import DocumentInvalid
+
+    try:
+        model_from_hf_config({"model_type": model_type}, "surveyed", "config.json")
+    except DocumentInvalid as error:
+        return error.what
+    raise AssertionError(f"{model_type} is read")
 
 
 def build(class_name: str, config: Any) -> Any:
@@ -118,7 +144,7 @@ def compared(class_name: str, config: Any) -> tuple[int, int | str]:
     except FindingsInvalid as error:
         return known, f"{error.findings[0].pointer.lstrip('/')}: {error.findings[0].what}"
     except MeshwrightError as error:
-        return known, str(error).split("; ")[0].splitlines()[0]
+        return known, error.what
 
 
 def made(model_type: str, changes: dict[str, Any]) -> Any:

@@ -102,7 +102,7 @@ def class_defaults() -> dict[str, Any]:
     from planner.model.hf_config.vision_models import VISION_MODELS
 
     types = {}
-    for model_type in sorted({*TABLES, *NESTED, *VISION_MODELS}):
+    for model_type in sorted({*TABLES, *NESTED, *VISION_MODELS, "falcon", "gpt_bigcode", "gpt_neox_japanese"}):
         known = CONFIG_MAPPING[model_type]
         base = {field.name for field in dataclasses.fields(transformers.PreTrainedConfig)}
         fields = {field.name: field.default for field in dataclasses.fields(known)}

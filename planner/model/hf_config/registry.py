@@ -33,6 +33,7 @@ from planner.model.hf_config.moe_family import (
     import_qwen2_moe,
     import_qwen3_moe,
 )
+from planner.model.hf_config.older_families import import_falcon, import_gpt_bigcode, import_gpt_neox_japanese
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.tables import TABLES
 from planner.model.hf_config.tables.nested import NESTED
@@ -76,6 +77,10 @@ TEXT_IMPORTERS: dict[str, Importer] = {
     "gemma2": _named("gemma2", import_gemma),
     "gemma3_text": _named("gemma3_text", import_gemma),
     "gpt2": import_gpt2,
+    "gpt-sw3": import_gpt2,
+    "falcon": import_falcon,
+    "gpt_bigcode": import_gpt_bigcode,
+    "gpt_neox_japanese": import_gpt_neox_japanese,
     "gpt_neox": import_gpt_neox,
     "opt": import_opt,
     "bloom": import_bloom,
@@ -139,6 +144,7 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     """
     if not isinstance(data, dict):
         raise DocumentInvalid("a model config must be a JSON object", where=where)
+    data = _with_floats(data)
     kind = data.get("model_type")
     if not isinstance(kind, str) or kind not in IMPORTERS:
         raise _unsupported(kind, data.get("architectures"), where)
@@ -156,6 +162,19 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     if spec is None:
         raise DocumentInvalid("the language model inside this config cannot be read", where=where)
     return spec
+
+
+def _with_floats(value: Any) -> Any:
+    """The same with ``{"__float__": "Infinity"}``, as transformers 5 writes it, turned into the float."""
+    if isinstance(value, list):
+        return (
+            [_with_floats(each) for each in value] if any(isinstance(each, (list, dict)) for each in value) else value
+        )
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"__float__"} and value["__float__"] in ("Infinity", "-Infinity", "NaN"):
+        return float(value["__float__"])
+    return {key: _with_floats(each) for key, each in value.items()}
 
 
 def _supported(kind: str, known: tuple[str, ...]) -> str:

@@ -37,6 +37,7 @@ _BY_MECHANISM: dict[str, str] = {
     "cross-attention to images": "idefics evolla mllama",
     "denoising over a canvas": "diffusion_gemma",
     "hashed or segment-wise attention": "reformer xlnet",
+    "sizes in nested objects that are not read": "dbrx",
     "relative position biases": "cpmant",
     _ENCODER: "bert bert-generation big_bird camembert data2vec-text electra ernie megatron-bert rembert roberta"
     " roberta-prelayernorm roc_bert roformer xlm xlm-roberta xlm-roberta-xl xmod",

@@ -31,6 +31,7 @@ DENSE: dict[str, Decoder] = {
     "minicpm3": _LATENT,
     "ministral": Decoder(qkv_bias=False, output_bias=False, windows=every_layer),
     "ministral3": Decoder(qkv_bias=False, output_bias=False, windows=every_layer),
+    "nanochat": Decoder(norm="none_affine", head_dim=None, gated=False),
     "nemotron": Decoder(norm="layer", gated=False, mlp_bias="mlp_bias", epsilon="norm_eps"),
     "olmo": Decoder(norm="none_affine", head_dim=None, epsilon=None),
     "olmo3": Decoder(head_dim=None, qk_norm="full_width", norm_placement="post_branch", windows=full_every(4)),
