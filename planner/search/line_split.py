@@ -31,7 +31,7 @@ from planner.predict.schedule.least_makespan import least_makespan_s
 from planner.predict.schedule.paths import PathCounts
 from planner.search.bound import BoundTerms
 from planner.search.chunk_times import end_times
-from planner.search.evaluate import evaluate_with_run
+from planner.search.evaluate import evaluate_split, run_split
 from planner.search.line_bound import ROUNDING, LineBound
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes
@@ -121,10 +121,10 @@ def _best_line(
             for stage, (start, count) in enumerate(zip(starts.tolist(), answer.counts, strict=True))
         )
         split = Split(chunk_layers=answer.counts, relieved=chosen)
-        found, run = evaluate_with_run(context, split)
-        if found.step_time_s < below_s:
-            best = found
-        if found.step_time_s <= answer.objective * (1 + SOLVED):
+        step_s, run = run_split(context, split)
+        if step_s < below_s:
+            best = evaluate_split(context, split)
+        if step_s <= answer.objective * (1 + SOLVED):
             return best
         if len(line.tables.more) == MOST_PATHS:
             left.bound_s = min(left.bound_s, line.least_s)
@@ -134,12 +134,12 @@ def _best_line(
 
 
 def _surely_none(line: _Line, paths: tuple[PathCounts, ...], below_s: float) -> bool:
-    """Whether ``paths`` alone show that no dealing is faster than ``below_s``."""
+    """Whether ``paths`` alone show that no dealing is faster than ``below_s`` by more than rounding."""
     known = copy(line)
     for path in paths:
         known.add_path(path)
     try:
-        return partition(known.tables, known.objective, below_s, MOST_LABELS) is None
+        return partition(known.tables, known.objective, below_s * (1 - SOLVED), MOST_LABELS) is None
     except TooManyLabels:
         return False
 

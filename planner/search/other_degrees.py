@@ -14,7 +14,8 @@ import numpy as np
 
 from planner.predict.candidate import Candidate
 from planner.search.alternatives import Alternatives, Postponed
-from planner.search.branch import MOST_LAYOUTS, Search
+from planner.search.batches import MOST_LAYOUTS
+from planner.search.branch import Search
 from planner.search.options import Incumbent
 from planner.search.row_context import row_context
 from planner.search.search_result import DEGREES, Degrees, degrees

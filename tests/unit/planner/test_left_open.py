@@ -8,13 +8,15 @@ import numpy as np
 
 from planner.backends.asked import problem_hardware
 from planner.model.load import load_model
+from planner.predict.candidate import Split
 from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate, estimate_if_it_fits
+from planner.search.evaluate import evaluate_split, run_split
 from planner.search.line_split import LeftOpen, best_line
 from planner.search.row_context import strategy_context
 from planner.search.split import best_split
 from planner.search.split_limits import split_rules
-from planner.strategy.strategy import Strategy
+from planner.strategy.strategy import RecomputePolicy, Strategy
 from profiles.catalogue import load_cluster
 
 STRATEGY = Strategy(tp=4, sp=True, pp=16, num_microbatches=64, zero_stage=1, schedule="1f1b", recompute="full")
@@ -76,3 +78,17 @@ def test_what_is_known_of_an_order_changes_no_dealing() -> None:
         assert best_line(context, rules, alone.step_time_s, None, left) is None
         known += before
     assert known > 0
+
+
+def test_the_step_time_of_a_split_is_that_of_its_candidate() -> None:
+    """Also where it relieves nothing, and the relief is no part of it."""
+    problem = question(layers_alike=True)
+    hardware = problem_hardware(problem)
+    choices: tuple[RecomputePolicy, ...] = ("full", "selective", "none")
+    for recompute in choices:
+        for relieved in (0, 2):
+            context = strategy_context(problem, hardware, replace(STRATEGY, recompute=recompute))
+            split = Split(chunk_layers=(4, *(5,) * 12, 6, *(5,) * 2), relieved=(relieved * (recompute != "none"),) * 16)
+            candidate = evaluate_split(context, split)
+            step_s, run = run_split(context, split)
+            assert (step_s, run.makespan_s) == (candidate.step_time_s, candidate.makespan_s)
