@@ -157,7 +157,7 @@ _CHECKS = {
     "M10": _biases,
     "M11": _activation,
     "M12": _router,
-    "M13": _forward,
+    "M19": _forward,
 }
 
 

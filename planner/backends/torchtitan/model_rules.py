@@ -152,5 +152,5 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("M6", f"{_TITAN} models/common/moe.py, models/common/config_utils.py: make_router_config", _experts),
     SpaceRule("M7", f"{_TITAN} config/configs.py:84-92, components/optimizer/optimizer.py:378", _training),
     SpaceRule("M8", f"{_TITAN} components/quantization/float8.py:85-98", _float8),
-    SpaceRule("M9", f"{_TITAN} models/llama3/model.py, models/qwen3/model.py: not built", _forward),
+    SpaceRule("M19", f"{_TITAN} models/llama3/model.py, models/qwen3/model.py: not built", _forward),
 )

@@ -52,7 +52,7 @@ _BY_MECHANISM: dict[str, str] = {
     " voxtral_realtime",
     _VISION: "aria aya_vision blip blip-2 chameleon cosmos3_edge cosmos3_omni deepseek_ocr2 deepseek_vl_hybrid emu3"
     " ernie4_5_vl_moe exaone4_5 fast_vlm fuyu git glm_ocr got_ocr2 granite4_vision granite_docling"
-    " hunyuan_vl hyperclovax_vision_v2 idefics2 instructblip instructblipvideo janus kosmos-2 kosmos-2.5 minicpm_ocr"
+    " hunyuan_vl idefics2 instructblip instructblipvideo janus kosmos-2 kosmos-2.5 minicpm_ocr"
     " minicpmv4_6 minicpmv4_7 molmo2 ovis2 paddleocr_vl perception_lm pi0"
     " pp_chart2table pp_formulanet unlimited_ocr video_llama_3 video_llava vipllava",
 }
