@@ -26,7 +26,7 @@ _BY_MECHANISM: dict[str, str] = {
     "short convolutions beside attention and experts": "inkling_mm_model inkling_text",
     "experts on a latent width, and gates on the residuals": "muse_spark",
     "experts that compute nothing, and two attentions a layer": "longcat_flash",
-    "a gate on the output of attention": "afmoe hrm_text laguna muse_glimmer step3p7",
+    "a gate on the output of attention": "afmoe beam hrm_text laguna muse_glimmer step3p7",
     "activations with learned parameters (xIELU)": "apertus",
     "norms inside attention and MLP": "bitnet",
     "differential attention": "diffllama",

@@ -151,7 +151,7 @@ ROUTED: dict[str, Decoder] = {
         head_dim=None,
         windows=every_layer,
         head_bias="lm_head_bias",
-        experts=Experts(all_routed, count="num_local_experts", width="intermediate_size"),
+        experts=Experts(all_routed, count="num_local_experts", only_top_k=2, width="intermediate_size"),
     ),
     "solar_open": Decoder(
         output_bias=False,
