@@ -26,7 +26,7 @@ SMALL: dict[str, Any] = {
     **_each(_INNER, 112),
     **_each("moe_intermediate_size expert_ffn_hidden_size shared_expert_intermediate_size", 40),
     **_each(_EXPERTS, 12),
-    **_each("num_experts_per_tok moe_topk moe_k", 3),
+    **_each("num_experts_per_tok moe_topk moe_k", 2),
     **_each("n_group topk_group n_shared_experts", 1),
     "vocab_size": 1024,
     "rotary_dim": 8,
@@ -249,6 +249,9 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
         return None
     try:
         config = copy.deepcopy(config)
+        if getattr(config, "kv_lora_rank", None):  # latent attention runs with as many key-value heads only
+            config.num_key_value_heads = config.num_attention_heads
+            config.head_dim = config.qk_rope_head_dim  # the width that these classes rotate
         ways = {"attn_implementation": "eager", "experts_implementation": "eager"}
         model = getattr(transformers, class_name)._from_config(config, **ways).eval()
         with torch.no_grad(), FlopCounterMode(display=False) as counter:

@@ -314,8 +314,8 @@ class _Stage:
             return
         waiting = rows.num_microbatches if strategy.schedule in ("gpipe", "looped_bfs") else 1
         self.device_bytes = (
-            self.dense * (states.weights + states.gradients + states.optimizer)
-            + self.expert * (experts.weights + experts.gradients + experts.optimizer)
+            self.dense * (states.weights + states.gradients + states.optimizer + states.passing)
+            + self.expert * (experts.weights + experts.gradients + experts.optimizer + experts.passing)
             + flight * (cost.saved_bytes @ held - saving @ eased + front * cost.embedding_saved)
             + back * (cost.head_saved * waiting + cost.head_transient)
             + cost.fixed_bytes

@@ -27,22 +27,11 @@ def launch_files(spec: LaunchSpec) -> LaunchFiles:
     files = {**started.files, "ssh.sh": "\\n".join(lines) + "\\n"}
     return LaunchFiles(files, "bash ssh.sh", started.executables | {"ssh.sh"})
 '''
-FAMILY = '''"""Reads configs of the family ``example``: a llama with biases in its MLP."""
-
-from dataclasses import replace
-
-from planner.model.hf_config.llama_family import LLAMA, import_dense
-from planner.model.hf_config.reader import ConfigReader
-from planner.model.spec import ModelSpec
-
-
-def import_example(reader: ConfigReader, name: str) -> ModelSpec:
-    """Read one."""
-    return import_dense(reader, name, "example", replace(LLAMA, mlp_bias_key=True))
-'''
+FAMILY = '    "example": Decoder(gated=False, mlp_bias="mlp_bias"),\n'
+DEFAULTS = {"defaults": {"num_key_value_heads": 8, "max_position_embeddings": 2048, "mlp_bias": False}, "aliases": {}}
 CONFIG = {
     **{"model_type": "example", "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8},
-    **{"intermediate_size": 1024, "vocab_size": 32000, "num_key_value_heads": 8, "mlp_bias": True},
+    **{"intermediate_size": 1024, "vocab_size": 32000, "mlp_bias": True},
 }
 
 
@@ -208,25 +197,18 @@ def test_a_launcher(house: House) -> None:
 
 @pytest.mark.slow
 def test_a_model_family(house: House) -> None:
-    folder = "planner/model/hf_config"
-    house.add(f"{folder}/example_family.py", FAMILY)
-    house.edit(
-        f"{folder}/registry.py",
-        "from planner.model.hf_config.gemma_family import import_gemma\n",
-        "from planner.model.hf_config.example_family import import_example\n"
-        "from planner.model.hf_config.gemma_family import import_gemma\n",
-    )
-    house.edit(
-        f"{folder}/registry.py",
-        '    "gpt2": import_gpt2,\n',
-        '    "gpt2": import_gpt2,\n    "example": import_example,\n',
-    )
+    folder, first = "planner/model/hf_config", '    "arcee": Decoder('
+    house.edit(f"{folder}/tables/dense.py", first, FAMILY + first)
+    known = f"{folder}/class_defaults.json"
+    house.edit(known, '"types": {\n', f'"types": {{\n  "example": {json.dumps(DEFAULTS)},\n')
     assert len(house.touched) == files_of_recipe("a model family")
     config = house.folder / "config.json"
     config.write_text(json.dumps(CONFIG), encoding="utf-8")
     shown = json.loads(house.meshwright("models", "show", str(config), "-o", "json"))
     assert shown["family"] == "example"
-    assert shown["spec"]["layer_kinds"][0]["mlp"]["bias"] is True
+    layer = shown["spec"]["layer_kinds"][0]
+    assert layer["mlp"] == {"intermediate_size": 1024, "gated": False, "bias": True}
+    assert (layer["attention"]["num_kv_heads"], shown["spec"]["max_sequence_length"]) == (8, 2048)
 
 
 @pytest.mark.slow

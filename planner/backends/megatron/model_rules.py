@@ -5,6 +5,7 @@ The planner knows them exactly; Megatron's flags have no word for them.
 
 from __future__ import annotations
 
+from planner.backends.rules.forward_factors import forward_factor
 from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
 from planner.model.spec import LayerSpec
 
@@ -141,6 +142,10 @@ def _router(given: RuleInput) -> str | None:
     return None
 
 
+def _forward(given: RuleInput) -> str | None:
+    return forward_factor(given.model)
+
+
 _CHECKS = {
     "M1": _vision,
     "M2": _norms,
@@ -154,6 +159,7 @@ _CHECKS = {
     "M10": _biases,
     "M11": _activation,
     "M12": _router,
+    "M19": _forward,
 }
 
 

@@ -28,6 +28,8 @@ class Experts:
     layers: RoutingRule
     count: str = "num_experts"
     top_k: str = "num_experts_per_tok"
+    only_top_k: int | None = None
+    """The only number of chosen experts that the class computes."""
     width: str = "moe_intermediate_size"
     shared: str | int = 0
     """Shared experts, each as wide as a routed one: a number or a key."""

@@ -141,6 +141,8 @@ def read_moe(keys: ClassKeys, experts: Experts) -> MoeSpec:
     if top_k > count:
         reader.refuse(experts.top_k, f"must not exceed the {count} experts, is {top_k}")
         top_k = count
+    if experts.only_top_k not in (None, top_k):
+        reader.refuse(experts.top_k, f"must be {experts.only_top_k}, the only one that the class computes, is {top_k}")
     groups = (keys.optional("n_group") if experts.groups else None) or 1
     top_groups = (keys.optional("topk_group") if experts.groups else None) or groups
     if count % groups:

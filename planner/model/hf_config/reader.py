@@ -8,6 +8,7 @@ misspelling of one that is read and absent is a finding, because its default wou
 from __future__ import annotations
 
 import difflib
+import json
 import math
 from typing import Any, cast
 
@@ -89,7 +90,7 @@ class ConfigReader:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             self.refuse(key, f"must be a number, is {_kind(value)}")
         elif not math.isfinite(value) or value <= 0:
-            self.refuse(key, f"must be a finite number above 0, is {value}")
+            self.refuse(key, f"must be a finite number above 0, is {json.dumps(value)}")
         else:
             return float(value)
         return default

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.model.hf_config.mechanisms import DSA, HYPER, LINEAR, SHARED_KV, SSM
+from planner.model.hf_config.mechanisms import DSA, HYPER, LINEAR, SSM
 
 _ENCODER_DECODER = "an encoder beside the decoder, with cross-attention"
 _ENCODER = "token types and a transform before the head, as encoders of the BERT kind have"
@@ -10,7 +10,7 @@ _VISION = "a vision tower or projector of a kind that is not read"
 _AUDIO = "an audio tower"
 
 _BY_MECHANISM: dict[str, str] = {
-    DSA: "axk2 deepseek_v32 dots3_note dots3_note_text glm_moe_dsa mistral_large4 step3p7",
+    DSA: "axk2 deepseek_v32 dots3_note dots3_note_text glm_moe_dsa mistral_large4",
     f"{HYPER} and {DSA}": "deepseek_v4 glm5_next hy_v4 qwen4_exp qwen4_exp_text",
     "block-sparse attention": "minimax_m3_vl minimax_m3_vl_text",
     f"linear attention ({LINEAR})": "bailing_hybrid kimi_linear minimax olmo_hybrid qwen3_5 qwen3_5_moe"
@@ -21,10 +21,12 @@ _BY_MECHANISM: dict[str, str] = {
     "attention beside a convolution": "zaya",
     "inputs of every layer, and key-values shared between layers": "gemma3n gemma3n_text gemma4 gemma4_assistant"
     " gemma4_text gemma4_unified gemma4_unified_assistant gemma4_unified_text",
-    SHARED_KV: "cohere_compass cohere_compass_text",
-    "attention residuals": "inkling2 inkling2_text inkling_mm_model inkling_text",
+    "rotary positions by kind of layer, of which the class has no defaults": "cohere_compass cohere_compass_text",
+    "attention residuals and short convolutions": "inkling2 inkling2_text",
+    "short convolutions beside attention and experts": "inkling_mm_model inkling_text",
+    "experts on a latent width, and gates on the residuals": "muse_spark",
     "experts that compute nothing, and two attentions a layer": "longcat_flash",
-    "a gate on the output of attention": "afmoe hrm_text laguna",
+    "a gate on the output of attention": "afmoe beam hrm_text laguna muse_glimmer step3p7",
     "activations with learned parameters (xIELU)": "apertus",
     "norms inside attention and MLP": "bitnet",
     "differential attention": "diffllama",
@@ -34,7 +36,7 @@ _BY_MECHANISM: dict[str, str] = {
     "numbers of key-value heads that differ between kinds of layers": "mimo_v2_flash",
     "a transform before the head": "modernbert-decoder",
     "blocks of bytes with towers of their own": "blt",
-    "cross-attention to images": "idefics evolla mllama",
+    "cross-attention to another modality": "idefics evolla mllama",
     "denoising over a canvas": "diffusion_gemma",
     "hashed or segment-wise attention": "reformer xlnet",
     "sizes in nested objects that are not read": "dbrx",
@@ -50,8 +52,8 @@ _BY_MECHANISM: dict[str, str] = {
     " voxtral_realtime",
     _VISION: "aria aya_vision blip blip-2 chameleon cosmos3_edge cosmos3_omni deepseek_ocr2 deepseek_vl_hybrid emu3"
     " ernie4_5_vl_moe exaone4_5 fast_vlm fuyu git glm_ocr got_ocr2 granite4_vision granite_docling"
-    " hunyuan_vl hyperclovax_vision_v2 idefics2 instructblip instructblipvideo janus kosmos-2 kosmos-2.5 minicpm_ocr"
-    " minicpmv4_6 minicpmv4_7 mistral4 molmo2 muse_glimmer muse_spark ovis2 paddleocr_vl perception_lm pi0"
+    " hunyuan_vl idefics2 instructblip instructblipvideo janus kosmos-2 kosmos-2.5 minicpm_ocr"
+    " minicpmv4_6 minicpmv4_7 molmo2 ovis2 paddleocr_vl perception_lm pi0"
     " pp_chart2table pp_formulanet unlimited_ocr video_llama_3 video_llava vipllava",
 }
 

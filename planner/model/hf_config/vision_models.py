@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.model.hf_config.class_keys import class_defaults
+from planner.model.hf_config.layers import read_width
 from planner.model.hf_config.patch_towers import (
     glm4v_tower,
     intern_tower,
@@ -19,6 +20,7 @@ from planner.model.hf_config.patch_towers import (
 )
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.vision_family import import_gemma3, import_llava
+from planner.model.hf_config.vision_towers import read_qwen_tower
 from planner.model.spec import ModelSpec, VisionSpec
 
 TextImporter = Callable[[ConfigReader, str, str], ModelSpec | None]
@@ -100,6 +102,17 @@ def _cohere2(reader: ConfigReader, tower_reader: ConfigReader, text: int) -> Vis
     )
 
 
+def _hyperclovax(_: ConfigReader, tower_reader: ConfigReader, text: int) -> VisionSpec:
+    out = read_width(tower_reader, "out_hidden_size", default=3584)
+    vision = read_qwen_tower(tower_reader, second_generation=True, text_width=out)
+    return vision.model_copy(
+        update={
+            "extra_parameters": vision.extra_parameters + _linear(out, text),
+            "projector_flops_per_image": vision.projector_flops_per_image + 2 * vision.tokens_per_image * out * text,
+        }
+    )
+
+
 def _deepseek(_: ConfigReader, tower_reader: ConfigReader, text: int) -> VisionSpec:
     tower = siglip_tower(tower_reader, patch=16, head=True)
     parameters = _linear(tower.width, text) + _linear(text, text)
@@ -113,6 +126,7 @@ VISION_MODELS: dict[str, tuple[str, Projected]] = {
     "glm4v": ("glm4v_text", _glm4v),
     "glm4v_moe": ("glm4v_moe_text", _glm4v),
     "glmga": ("glm4v_text", _glm4v),
+    "hyperclovax_vision_v2": ("hyperclovax", _hyperclovax),
     "idefics3": ("llama", _idefics3),
     "internvl": ("qwen2", _intern(False)),
     "kimi_k25": ("deepseek_v3", _kimi),

@@ -138,13 +138,20 @@ ROUTED: dict[str, Decoder] = {
         qk_norm="full_width",
         experts=Experts(all_routed, count="num_local_experts", width="intermediate_size", score_function="sigmoid"),
     ),
+    "mistral4": Decoder(
+        latent=True,
+        head_dim=None,
+        experts=Experts(
+            dense_first("first_k_dense_replace"), count="n_routed_experts", shared="n_shared_experts", groups=True
+        ),
+    ),
     "olmoe": Decoder(head_dim=None, qk_norm="full_width", experts=Experts(all_routed, width="intermediate_size")),
     "phimoe": Decoder(
         norm="layer",
         head_dim=None,
         windows=every_layer,
         head_bias="lm_head_bias",
-        experts=Experts(all_routed, count="num_local_experts", width="intermediate_size"),
+        experts=Experts(all_routed, count="num_local_experts", only_top_k=2, width="intermediate_size"),
     ),
     "solar_open": Decoder(
         output_bias=False,
