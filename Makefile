@@ -44,7 +44,7 @@ $(VENV)/.light: pyproject.toml constraints.txt
 	$(PIP) install --quiet -c constraints.txt -e .
 	@# Compiled once here, not in front of the first `meshwright plan`.
 	$(BIN)/python -m compileall -q api meshwright planner profiles solver
-	$(BIN)/python -m planner.predict.schedule.compile_kernels
+	$(BIN)/python -m planner.search.compile_kernels
 	touch $@
 
 # torch comes first and alone, so that nothing that follows chooses another build of it.

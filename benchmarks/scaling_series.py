@@ -21,6 +21,7 @@ import numpy as np
 
 from planner.evidence.runs.prediction import MappedRun, map_rows, predict_runs
 from planner.evidence.runs.sources import source_group
+from planner.predict.uncertainty import PLAN_LEVEL, Z
 from planner.strategy.strategy import Strategy
 
 PAGE = Path("docs/explanation/scale.md")
@@ -158,6 +159,48 @@ def every_series(found: Sequence[Series]) -> str:
     return "\n".join(lines)
 
 
+RUNGS = ((1, 8), (9, 64), (257, 512))
+"""Sizes of the smaller runs of a ladder (``planner.answers.explain.trust_ladder``)."""
+BEYOND = 512
+
+
+def left_by_smaller_runs(runs: Sequence[MappedRun]) -> str:
+    """What runs of a rung's sizes leave unsaid of runs beyond 512 devices: one row a source, rung by rung, and all.
+
+    Of one publication, model, device, precision and software: ln of measured over predicted of the large run, less the
+    median of the small ones, whatever their strategies.
+    """
+    predicted_s = {(each.row.id, each.row.line): each.step_time_s for each in predict_runs(runs)[0]}
+    alike: dict[tuple[str, ...], list[tuple[int, float]]] = defaultdict(list)
+    for run in runs:
+        row, key = run.row, (run.row.id, run.row.line)
+        if row.measured_step_s and key in predicted_s and source_group(row.source) not in SWEEPS:
+            same = (source_group(row.source), row.source, row.model, row.device, row.precision, run.flavour.name)
+            alike[same].append((run.strategy.world_size, math.log(row.measured_step_s / predicted_s[key])))
+    lines = [
+        "| runs of | devices of the smaller runs | runs beyond 512 | left before | after |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for low, high in RUNGS:
+        errors: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for alike_in, sizes in alike.items():
+            small = [error for size, error in sizes if low <= size <= high]
+            large = [error for size, error in sizes if size > BEYOND]
+            if small:
+                errors[alike_in[0]] += [(error, error - float(np.median(small))) for error in large]
+        errors = {source: found for source, found in errors.items() if found}
+        for source, found in [*sorted(errors.items()), ("all", [pair for each in errors.values() for pair in each])]:
+            if found:
+                before, after = (f"{_spread([pair[side] for pair in found]):.3f}" for side in (0, 1))
+                lines.append(f"| {source} | {low} to {high} | {len(found)} | {before} | {after} |")
+    return "\n".join(lines)
+
+
+def _spread(errors: Sequence[float]) -> float:
+    """The 80 % quantile of the sizes of errors as a standard deviation."""
+    return float(np.quantile(np.abs(errors), PLAN_LEVEL)) / Z
+
+
 def main() -> int:
     """Print the tables, or write the page."""
     from planner.cli.commands.accuracy import read_truth_files
@@ -170,6 +213,10 @@ def main() -> int:
     runs, _ = map_rows([row for row in rows if not row.out_of_memory])
     found = series_of(runs)
     text = "\n\n".join((table(found), "### Every series, with the term\n\n" + every_series(found)))
+    text += (
+        "\n\n### What smaller runs leave beyond 512 devices (standard deviation of ln ratio)\n\n"
+        + left_by_smaller_runs(runs)
+    )
     if not chosen.page:
         print(text)
         return 0

@@ -193,8 +193,3 @@ def _kind(operation: Operation[Any, Any], part: str) -> str:
     """What a part of the path names: ``plan``, or the place where such things are, in the singular."""
     before = operation.path.split(f"/{{{part}}}")[0].rpartition("/")[2]
     return "plan" if part in operation.plans else before.removesuffix("s")
-
-
-def path_of(plan: str) -> str:
-    """Where a plan is."""
-    return f"/v1/plans/{path_part(plan, 'plan')}"

@@ -20,12 +20,23 @@ from planner.cli.problem_inputs import positive
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from planner.model.megatron_args import MegatronJob
     from planner.operations.service import Service
     from planner.plan.plan import Plan
     from planner.question.problem import Problem
     from planner.search.options import SearchOptions
 
 MOST_ALTERNATIVES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ReadScript:
+    """A launch script whose run is shown beside the plan."""
+
+    name: str
+    job: MegatronJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,7 @@ class Wanted:
     full: bool
     quiet: bool
     output: OutputFormat
+    script: ReadScript | None = None
 
     def checked(self) -> Wanted:
         """The same, without combinations that could only fail after the search.  Raises DocumentInvalid."""
@@ -207,4 +219,20 @@ def print_answer(plan: Plan, wall_s: float | None, wanted: Wanted, done: Afterwa
         data["emissions"] = done.emissions
     lines = [line for emission in done.emissions for line in emission_lines(emission)]
     notes = ["", *lines, *done.notes] if lines or done.notes else []
-    write_answer(data, wanted.output, lambda: answer_tables(plan, wall_s=wall_s, notes=notes))
+    first, last = _script_tables(plan, wanted.script, data)
+    write_answer(data, wanted.output, lambda: [*first, *answer_tables(plan, wall_s=wall_s, notes=notes), *last])
+
+
+def _script_tables(
+    plan: Plan, script: ReadScript | None, data: dict[str, Any]
+) -> tuple[list[RenderableType], list[RenderableType]]:
+    """What was read, before the plan, and the script's run beside it, behind it; both are added to ``data``."""
+    if script is None:
+        return [], []
+    from planner.cli.render.script import compared_report, script_report
+    from planner.operations.megatron_script import script_facts
+    from planner.operations.script_run import compared
+
+    read, both = script_facts(script.job), compared(script.job, plan)
+    data["script"], data["compared"] = read, both.data()
+    return list(script_report(read, script.name)), list(compared_report(both))

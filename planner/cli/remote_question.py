@@ -33,7 +33,7 @@ def remote_question(service: Service, flags: ProblemFlags) -> dict[str, Any]:
     whole_number(flags.devices, "--devices")
     if flags.cluster is None:
         raise DocumentInvalid("on which devices?", where="--cluster", hint="give --cluster C")
-    script = megatron_script(flags.model)
+    script = flags.script or megatron_script(flags.model)
     asked = read_workload(flags.work, script.workload if script else {})
     return {
         "model": script.model.model_dump(mode="json") if script else model_part(flags.model),

@@ -61,7 +61,10 @@ def read_model_file(path: Path) -> ModelSpec:
 
         return megatron_job(_read_text(path), path.stem, str(path)).model
     name = path.resolve().parent.name if path.name == "config.json" else path.stem
-    return model_from_data(load_document_file(path), name or "model", str(path))
+    data = load_document_file(path, not_finite=True)
+    if not _is_hf_config(data):  # Infinity is written into Hugging Face configs alone
+        data = load_document_file(path)
+    return model_from_data(data, name or "model", str(path))
 
 
 def model_from_data(data: Any, name: str, where: str) -> ModelSpec:
@@ -70,9 +73,13 @@ def model_from_data(data: Any, name: str, where: str) -> ModelSpec:
         raise DocumentInvalid("a model document must be a mapping", where=where, hint="see docs for the model YAML")
     if "layer_kinds" in data:
         return read_document(ModelSpec, data, where)
-    if "model_type" in data or "architectures" in data:
+    if _is_hf_config(data):
         return model_from_hf_config(data, name, where)
     return model_from_description(data, name, where)
+
+
+def _is_hf_config(data: object) -> bool:
+    return isinstance(data, dict) and "layer_kinds" not in data and ("model_type" in data or "architectures" in data)
 
 
 def _read_text(path: Path) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from planner.answers.views.leaning import LeaningView, leaning_view
+from planner.answers.explain.leaning import LeaningView, leaning_view
 from planner.answers.views.mesh import MeshView, mesh_view
 from planner.answers.views.step import StepView, step_view
 from planner.operations.operation import Operation, Session

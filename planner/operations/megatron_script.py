@@ -1,29 +1,86 @@
-"""A launch script of Megatron-LM as the model: it also says the workload, the strategy and the devices.
+"""A launch script of Megatron-LM as the question: it says the model, the workload, the strategy and the devices.
 
-So ``meshwright estimate --model train.sh --cluster dgx-h100`` predicts the run that a person has today, and
-``plan`` with the same words finds a better one.  Flags always win over the script.
+So ``meshwright estimate --from train.sh --cluster dgx-h100`` predicts the run that a person has today, and ``plan``
+with the same words finds a better one.  Flags always win over the script.  What the script leaves open or what was
+ignored is told with every answer (``script_facts``).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.errors import DocumentInvalid
+
 if TYPE_CHECKING:
     from planner.model.megatron_args import MegatronJob
+    from planner.model.spec import ModelSpec
 
 SUFFIXES = frozenset({".sh", ".bash", ".args", ".txt", ".slurm", ".sbatch"})
+_DEEPSPEED = re.compile(r"--(deepspeed|zero-stage)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class SaidScript:
+    """A launch script, and what is said beside it.
+
+    ``variables``: its environment.  ``arguments``: its own; None = nothing is said of them.  ``vocab_size``: tokens of
+    its tokenizer.  ``devices``: instead of the script's own number.
+    """
+
+    path: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] | None = None
+    vocab_size: int | None = None
+    devices: int | None = None
+
+
+def is_script(reference: str) -> bool:
+    """Whether a reference names a launch script and no model."""
+    return Path(reference).suffix.lower() in SUFFIXES
 
 
 def megatron_script(reference: str) -> MegatronJob | None:
     """The job that a script describes; None when ``reference`` is no script.  Raises DocumentInvalid, NotFound."""
-    path = Path(reference)
-    if path.suffix.lower() not in SUFFIXES:
-        return None
+    return read_script(SaidScript(reference)) if is_script(reference) else None
+
+
+def read_script(said: SaidScript) -> MegatronJob:
+    """The job that a script describes with what is said beside it.
+
+    Raises NotFound, FindingsInvalid, and DocumentInvalid for a variable that the script never names.
+    """
     from planner.model.megatron_args import megatron_job
+    from planner.model.shell.launches import Given
     from planner.operations.reading import read_text
 
-    return megatron_job(read_text(path), path.stem, str(path))
+    path = Path(said.path)
+    text, texts = read_text(path), list[str]()
+
+    def opened(name: str) -> str | None:
+        """A file beside the script, or where the command runs."""
+        for place in (path.parent / name, Path(name)):
+            if place.is_file():
+                texts.append(read_text(place))
+                return texts[-1]
+        return None
+
+    given = Given(said.variables, said.arguments, said.path, opened)
+    try:
+        return megatron_job(text, path.stem, said.path, given, said.vocab_size, said.devices)
+    finally:
+        _refuse_unnamed(said.variables, path.name, (text, *texts))
+
+
+def _refuse_unnamed(variables: Mapping[str, str], script: str, texts: Iterable[str]) -> None:
+    for name in variables:
+        if not any(re.search(rf"\b{re.escape(name)}\b", each) for each in texts):
+            raise DocumentInvalid(
+                f"{script} never names {name}", where="--set", hint="write the variable as the script does"
+            )
 
 
 def script_strategy(job: MegatronJob) -> dict[str, Any]:
@@ -31,3 +88,59 @@ def script_strategy(job: MegatronJob) -> dict[str, Any]:
     from planner.model.megatron_strategy import with_what_is_off
 
     return with_what_is_off(job.strategy)
+
+
+def script_backend(job: MegatronJob) -> str:
+    """The back-end that runs the script."""
+    lists = job.arguments
+    return "megatron-deepspeed" if any(map(_DEEPSPEED.match, (*lists.used, *lists.not_modelled))) else "megatron"
+
+
+def script_facts(job: MegatronJob) -> dict[str, Any]:
+    """What was read, field by field, and what became of every argument and of the open places: plain data."""
+    strategy = {name: "+".join(value) if isinstance(value, tuple) else value for name, value in job.strategy.items()}
+    if job.chunk_layers is not None:
+        strategy["chunk_layers"] = ",".join(map(str, job.chunk_layers))
+    return {
+        "model": model_fields(job.model) | {"vocabulary_from": job.vocabulary.told},
+        "workload": dict(job.workload),
+        "strategy": strategy,
+        "num_devices": job.num_devices,
+        "derived": list(job.assumed),
+        "arguments": {name: list(values) for name, values in asdict(job.arguments).items()},
+        "taken_as_unset": [{"name": name, "line": line} for name, line in job.taken_as_unset],
+        "undecided": [asdict(place) for place in job.undecided],
+        "left_out": list(job.skipped),
+        "set_by_script": list(job.set_by_script),
+        "launches": job.launches,
+    }
+
+
+def model_fields(model: ModelSpec) -> dict[str, Any]:
+    """Shapes of a model; of layers of several kinds those of the last one."""
+    kinds = model.layer_kinds
+    attention, moe = kinds[-1].attention, kinds[-1].moe
+    mlp = next((kind.mlp for kind in reversed(kinds) if kind.mlp is not None), None)
+    shapes: dict[str, Any] = {
+        "num_layers": model.num_layers,
+        "hidden_size": model.hidden_size,
+        "attention": attention.kind,
+        "num_heads": attention.num_heads,
+        "num_kv_heads": attention.num_kv_heads,
+        "head_dim": attention.head_dim,
+        "vocab_size": model.vocab_size,
+        "position": model.position,
+        "tie_embeddings": model.tie_embeddings,
+    }
+    if mlp is not None:
+        shapes["intermediate_size"] = mlp.intermediate_size
+    if moe is not None:
+        shapes |= {
+            "num_experts": moe.num_experts,
+            "top_k": moe.top_k,
+            "expert_intermediate_size": moe.expert_intermediate_size,
+            "shared_intermediate_size": moe.shared_intermediate_size,
+        }
+    if model.mtp is not None:
+        shapes["mtp_layers"] = model.mtp.num_layers
+    return shapes

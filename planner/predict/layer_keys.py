@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from planner.predict.collective import Groups
-from planner.question.routing import EVEN, ExpertLoad, hottest_share
+from planner.predict.hottest_share import hottest_share
+from planner.question.routing import EVEN, ExpertLoad
 from solver.arrays import Array
 
 KEY_COLUMNS = ("tp", "sp", "cp", "ring", "ep", "etp", "micro_batch_size", "overlap_tp", "overlap_ep")

@@ -6,8 +6,9 @@ import numpy as np
 
 from planner.predict.candidate import Candidate
 from planner.predict.cost.hardware import Hardware
+from planner.predict.hottest_share import hottest_share
 from planner.question.problem import Problem
-from planner.question.routing import EVEN, hottest_share, load_of
+from planner.question.routing import EVEN, load_of
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 

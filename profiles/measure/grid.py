@@ -68,11 +68,6 @@ OPTIMIZER_ELEMENTS = (32 << 20, 256 << 20)
 COPY_BYTES = (256 << 20, 16 << 20, 1 << 20, 64 << 10, 4 << 10)
 
 
-def matmul_rows() -> list[int]:
-    """All row counts of the full grid, sorted."""
-    return sorted(m for rows in ROW_ROUNDS for m in rows)
-
-
 def generic_grid(name: GridName, *, host: bool) -> list[WantedShape]:
     """The shapes of a grid, most valuable first.  ``host``: copies stay within the CPU's memory."""
     if name == "none":

@@ -24,7 +24,7 @@ from tests.search_problems import Size, random_problem
 QUICK = SearchOptions(top_k=0)
 SMALL = Size(max_devices=6, max_layers=5, max_batch=6)
 # Those kept have plans of several back-ends, some copied from a larger space, some beaten by the unrestricted space.
-SEEDS = drawn(range(5000, 5060), 16, kept=(5000, 5003, 5004, 5006, 5008, 5012, 5018, 5030))
+SEEDS = drawn(range(5000, 5060), 16, kept=(5000, 5006, 5027, 5030, 5040, 5047, 5049, 5053))
 ROUNDING = 1e-9
 
 

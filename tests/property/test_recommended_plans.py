@@ -18,7 +18,7 @@ from tests.search_problems import Size, random_problem
 
 SMALL = Size(max_devices=6, max_layers=5, max_batch=8, narrowings=2)
 ROUNDING = 1e-9
-OTHERS = (7004, 7014, 7016, 7021, 7026, 7034, 7062, 7074, 7107, 7143, 7151, 7174, 7203, 7236)
+OTHERS = (7004, 7014, 7016, 7021, 7026, 7034, 7062, 7076, 7107, 7143, 7151, 7174, 7203, 7236)
 """Questions of which another plan than the fastest is recommended; of most that are drawn it is the fastest."""
 
 

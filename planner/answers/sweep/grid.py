@@ -44,7 +44,8 @@ def grid(question: SweepQuestion, sources: Sources) -> tuple[Cell, ...]:
     """Every cell of the sweep.
 
     A name that leads nowhere raises what its source raises.  A combination that cannot be (a device count that is no
-    whole number of nodes of one of the clusters) is a cell with its refusal.
+    whole number of nodes of one of the clusters, a histogram of other experts than the model's) is a cell with its
+    refusal.
     """
     models = {name: sources.model(name) for name in question.models}
     clusters = {name: sources.cluster(name) for name in question.clusters}
@@ -59,7 +60,10 @@ def grid(question: SweepQuestion, sources: Sources) -> tuple[Cell, ...]:
         problem, refusal = None, there if isinstance(there, DocumentInvalid) else None
         if isinstance(there, Cluster):
             asked = (models[model], there, workloads[length, batch], question.constraints)
-            problem = complete_problem(*asked, profile=profiles[cluster])
+            try:
+                problem = complete_problem(*asked, profile=profiles[cluster])
+            except DocumentInvalid as error:
+                refusal = error
         devices = clusters[cluster].num_devices if count is None else count
         cells.append(Cell(index, model, cluster, devices, length, batch, problem, refusal))
     return tuple(cells)
@@ -83,4 +87,5 @@ def _workload(question: SweepQuestion, sequence_length: int, global_batch_size: 
         gradient_dtype=question.gradient_dtype,
         images_per_sample=question.images_per_sample,
         dropout=question.dropout,
+        routing=question.routing,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from planner.backends.megatron.arguments import Words
-from planner.backends.megatron.model_rules import linear_biases
+from planner.backends.megatron.model_rules import QUICK_GELU, linear_biases
 from planner.backends.rules.rule import mixture, used_kinds
 from planner.backends.rules.training_recipe import Routing, routing, stretch
 from planner.model.spec import AttentionSpec, ModelSpec, MoeSpec
@@ -177,7 +177,7 @@ def _activation_flags(model: ModelSpec) -> dict[str, Words]:
             "--activation-func-clamp-value": ("7.0",),
         }
     if any(part.gated for kind in used_kinds(model) for part in (kind.mlp, kind.moe) if part):
-        return {"--swiglu": ()}
+        return {"--quick-geglu" if model.activation_function == QUICK_GELU else "--swiglu": ()}
     return {"--squared-relu": ()} if model.activation_function == "relu2" else {}
 
 

@@ -10,6 +10,8 @@ from planner.model.spec import LayerSpec
 
 _FLAGS = "megatron-core 0.19.2 training/arguments.py: no flag says it"
 GELU_NAMES = frozenset({"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python"})
+QUICK_GELU = "quick_gelu"
+"""``--quick-geglu`` (0.19.2 training/argument_utils.py:323)."""
 SILU_NAMES = frozenset({"silu", "swish"})
 
 
@@ -117,7 +119,7 @@ def linear_biases(kind: LayerSpec) -> set[bool]:
 def _activation(given: RuleInput) -> str | None:
     name = given.model.activation_function
     gated = any(part.gated for kind in used_kinds(given.model) for part in (kind.mlp, kind.moe) if part)
-    if gated and (name in SILU_NAMES or given.model.family == "gpt_oss"):
+    if gated and (name in SILU_NAMES or name == QUICK_GELU or given.model.family == "gpt_oss"):
         return None
     if not gated and (name in GELU_NAMES or name == "relu2"):
         return None

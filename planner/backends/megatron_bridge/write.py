@@ -9,6 +9,7 @@ from planner.backends.emission.refusal import refused
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import sections
 from planner.backends.megatron.model_flags import model_flags
+from planner.backends.megatron.model_rules import QUICK_GELU
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.write import offloads_modules, overlap_assumptions
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
@@ -86,7 +87,7 @@ def fusions(plan: Plan) -> dict[str, bool]:
 
 def _activation(plan: Plan) -> str:
     model = plan.problem.model
-    if model.family == "gpt_oss":
+    if model.family == "gpt_oss" or model.activation_function == QUICK_GELU:
         return '__import__("megatron.core.activations", fromlist=["quick_gelu"]).quick_gelu'
     if model.activation_function == "relu2":
         return '__import__("megatron.core.activations", fromlist=["squared_relu"]).squared_relu'

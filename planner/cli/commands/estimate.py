@@ -8,17 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli import options as flags
-from planner.cli.backend_names import ANY, parse_backends
+from planner.cli.backend_names import parse_backends
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.planning import announce, write_plan, write_trace
 from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags
+from planner.cli.script_flags import (
+    From,
+    MaybeModel,
+    PassedOn,
+    ScriptArguments,
+    ScriptFlags,
+    Variables,
+    VocabularySize,
+    said_job,
+    software_of,
+    tell_open_places,
+)
 from planner.errors import DocumentInvalid, NoFeasiblePlan
-from planner.operations.megatron_script import megatron_script, script_strategy
+from planner.operations.megatron_script import script_facts, script_strategy
 from planner.operations.service import opened_service
 from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
-    pass
+    from planner.model.megatron_args import MegatronJob
+    from planner.plan.plan import Plan
 
 StrategyText = Annotated[
     list[str] | None,
@@ -44,20 +57,26 @@ def register(app: typer.Typer) -> None:
 
 
 def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
-    model: flags.Model,
     cluster: flags.ClusterReference,
+    passed_on: PassedOn = None,
+    model: MaybeModel = None,
+    from_script: From = None,
     strategy: StrategyText = None,
     devices: flags.Devices = None,
     workload: flags.WorkloadFile = None,
     global_batch_size: flags.GlobalBatchSize = None,
     sequence_length: flags.SequenceLength = None,
     precision: flags.Precision = None,
+    routing: flags.Routing = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
-    backend: flags.Backend = ANY,
+    backend: flags.MaybeBackend = None,
     memory_margin: flags.MemoryMargin = None,
     fits: flags.Fits = None,
     layers: Layers = None,
+    variables: Variables = None,
+    script_args: ScriptArguments = None,
+    vocab_size: VocabularySize = None,
     plan_out: PlanOut = None,
     trace: Trace = None,
     full: Full = False,
@@ -66,11 +85,14 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Predict one strategy: time, memory, whether it fits.  Exit code 5 when it does not fit."""
-    values = given_strategy(model, strategy)
-    chunk_layers = _parse_layers(layers) if layers is not None else _script_layers(model, strategy)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    space = SpaceFlags({}, backends=parse_backends(backend), memory_margin=memory_margin, fits=fits)
-    asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
+    script = ScriptFlags(from_script, variables, script_args, passed_on, vocab_size)
+    reference, job = said_job(script, model, devices, "estimate")
+    values = given_strategy(job, strategy)
+    chunk_layers = _parse_layers(layers) if layers is not None else _script_layers(job, strategy)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing)
+    software = parse_backends(software_of(backend, script, job))
+    space = SpaceFlags({}, backends=software, memory_margin=memory_margin, fits=fits)
+    asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
     from planner.cli.question import question_of
     from planner.operations.estimate import ESTIMATE, EstimateRequest
 
@@ -84,24 +106,40 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
         announce(plan.problem, quiet)
     if found.filled_in:
         talk(f"filled in: {', '.join(found.filled_in)}", quiet=quiet)
-    from planner.cli.plan_answer import answer_data, answer_tables
-
     write_plan(plan, plan_out)
     write_trace(plan, trace)
-    write_answer(answer_data(plan, full=full), output, lambda: answer_tables(plan))
+    _print(plan, script, job, full, quiet, output)
     if plan.status == "infeasible":
-        over = (plan.peak_memory_bytes - plan.memory_limit_bytes) / 2**30
-        raise NoFeasiblePlan(
-            f"the strategy does not fit: the worst device misses {over:.1f} GiB" if over > 0 else "a limit is broken",
-            binding="memory" if over > 0 else "limit",
-            relaxations=("change the strategy, or let `meshwright plan` search for one that fits",),
-            where="--strategy",
-        )
+        raise _does_not_fit(plan)
 
 
-def given_strategy(model: str, texts: list[str] | None) -> dict[str, Any]:
+def _print(
+    plan: Plan, script: ScriptFlags, job: MegatronJob | None, full: bool, quiet: bool, output: OutputFormat
+) -> None:
+    from planner.cli.plan_answer import answer_data, answer_tables
+    from planner.cli.render.script import script_report
+
+    data, read = answer_data(plan, full=full), None
+    if script.path is not None and job is not None:
+        read = data["script"] = script_facts(job)
+    elif job is not None:
+        tell_open_places(job, quiet)
+    first = [] if read is None else list(script_report(read, script.path or ""))
+    write_answer(data, output, lambda: [*first, *answer_tables(plan)])
+
+
+def _does_not_fit(plan: Plan) -> NoFeasiblePlan:
+    over = (plan.peak_memory_bytes - plan.memory_limit_bytes) / 2**30
+    return NoFeasiblePlan(
+        f"the strategy does not fit: the worst device misses {over:.1f} GiB" if over > 0 else "a limit is broken",
+        binding="memory" if over > 0 else "limit",
+        relaxations=("change the strategy, or let `meshwright plan` search for one that fits",),
+        where="--strategy",
+    )
+
+
+def given_strategy(script: MegatronJob | None, texts: list[str] | None) -> dict[str, Any]:
     """Fields of the launch script, overlaid with ``--strategy``.  Raises DocumentInvalid when nothing is said."""
-    script = megatron_script(model)
     if texts is None and script is None:
         raise DocumentInvalid(
             "no strategy is given",
@@ -112,9 +150,8 @@ def given_strategy(model: str, texts: list[str] | None) -> dict[str, Any]:
     return {**(script_strategy(script) if script else {}), **said}
 
 
-def _script_layers(model: str, texts: list[str] | None) -> tuple[int, ...] | None:
+def _script_layers(script: MegatronJob | None, texts: list[str] | None) -> tuple[int, ...] | None:
     """Layers of each chunk as the launch script says; None where it does not, or another pipeline is asked for."""
-    script = megatron_script(model)
     asked = parse_assignments(texts or [], "--strategy")
     return None if script is None or {"pp", "vpp", "schedule"} & set(asked) else script.chunk_layers
 

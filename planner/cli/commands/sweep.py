@@ -81,6 +81,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     sequence_length: Lengths = None,
     global_batch_size: Batches = None,
     precision: flags.Precision = None,
+    routing: flags.Routing = None,
     profile: flags.Profile = "auto",
     price: Price = None,
     pin: flags.Pin = None,
@@ -113,7 +114,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     }
     positive(price, "--price")
     search = search_options(top, time_limit, seed)
-    said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin, fits)
+    said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin, fits, routing)
     here = {"--executor": executor is not None, "--workers": workers is not None, "--ray-code": bool(ray_code)}
     with opened_service(server, database, only_here=here, instead="its workers search") as service:
         chosen = executor_of(executor or PROCESSES, workers, ray_code)

@@ -204,26 +204,22 @@ COMPILED_FSDP = Flavour(
 PADDLE = Flavour("PaddleNLP", gradient_dtype="bf16", memory="process")
 FLAGSCALE = Flavour("Megatron-DeepSpeed since FlashAttention", memory="process", sequence_parallel=False)
 
+OF_ITS_LIBRARY = (NANOTRON, LLM_FOUNDRY, TORCHTITAN, JAX, AUTOMODEL, NEMO, MEGASCALE)
+"""Flavours whose library is called like the back-end."""
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
-    ("nanotron", NANOTRON),
+    *((flavour.backend, flavour) for flavour in OF_ITS_LIBRARY),
     ("vtrain-one-node", VTRAIN_ONE_NODE),
     ("vtrain", VTRAIN),
     ("megatron-test", MEGATRON_CI),
     ("megatron-deepspeed-2021", MEGATRON_DEEPSPEED),
     ("megatron-2021", MEGATRON_2021),
     ("megatron-2022", MEGATRON_2022),
-    ("llm-foundry", LLM_FOUNDRY),
     ("fms-fsdp", FSDP),
-    ("torchtitan", TORCHTITAN),
-    ("maxtext", JAX),
-    ("nemo-automodel", AUTOMODEL),
-    ("nemo", NEMO),
     ("simumax", SIMUMAX),
     ("hf-one-pass", NEUSIGHT),
     ("sailor", SAILOR),
     ("internevo", INTERNEVO),
     ("zero-bubble", ZERO_BUBBLE),
-    ("megascale", MEGASCALE),
     ("hf-trainer", TRANSFORMERS_ON_ONE),
     ("hf-fsdp", TRANSFORMERS_ON_ONE),
     ("hf-deepspeed", TRANSFORMERS_DEEPSPEED),

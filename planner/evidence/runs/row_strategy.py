@@ -26,7 +26,7 @@ from planner.predict.physics.physics import Physics
 from planner.predict.schedule.orders import order_findings
 from planner.question.problem import OptimizerName, Workload
 from planner.question.routing import EVEN
-from planner.strategy.strategy import RecomputeModule, RecomputePolicy, Strategy
+from planner.strategy.strategy import OPERATOR_MODULES, RecomputeModule, RecomputePolicy, Strategy
 
 ARITHMETIC = (
     (r"fp4", "fp4"),
@@ -42,7 +42,6 @@ WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
 """What states and activations are kept as; fp32 runs are costed as if they kept 16 bit (their sources have no memory
 figures)."""
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
-OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
 NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe")
 """What a row may list in its recompute column, separated by commas."""
 EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)

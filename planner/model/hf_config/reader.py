@@ -137,6 +137,15 @@ class ConfigReader:
             return default
         return cast(list[int], value)
 
+    def unread(self) -> list[tuple[str, Any]]:
+        """Keys that nobody asked for, with their values."""
+        known = {key for keys in self._read for key in keys}
+        return [(key, value) for key, value in self.data.items() if key not in known]
+
+    def readers(self) -> tuple[ConfigReader, ...]:
+        """This reader and all readers of the same document."""
+        return tuple(self._readers)
+
     def finish(self) -> None:
         """Raise ``FindingsInvalid`` with every finding of this reader and its children, if there is any."""
         for reader in self._readers:

@@ -40,7 +40,8 @@ from planner.predict.collective import (
     Links,
     members_within,
 )
-from planner.question.routing import EVEN, ExpertLoad, hottest_share
+from planner.predict.hottest_share import hottest_share
+from planner.question.routing import EVEN, ExpertLoad
 from profiles.levels import NetworkLevel, group_bandwidth_bytes_per_s
 from solver.arrays import Array
 

@@ -16,9 +16,10 @@ from planner.predict.candidate import Split
 from planner.predict.cost.hardware import Hardware, hardware_of
 from planner.predict.cost.operator_time import matmul_sizes, moved_bytes
 from planner.predict.cost.row_cost import CostModel
+from planner.predict.hottest_share import hottest_share
 from planner.predict.memory.activations import saved_bytes_of_operator
 from planner.question.problem import Problem, Workload
-from planner.question.routing import BY_BIAS, BY_LOSS, EVEN, ExpertLoad, hottest_share, load_of
+from planner.question.routing import BY_BIAS, BY_LOSS, EVEN, ExpertLoad, load_of
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import row_context
 from planner.strategy.rows import StrategyRows, relief_of

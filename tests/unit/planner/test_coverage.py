@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.answers.views.leaning import leaning_view
+from planner.answers.explain.leaning import leaning_view
 from planner.model.builtin import builtin_model
 from planner.predict.cost.hardware import hardware_of
 from planner.predict.coverage.coverage import Coverage, class_sigma, coverage

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.backends.asked import problem_hardware
 from planner.model.load import load_model
 from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate, estimate_if_it_fits
-from planner.search.line_split import LeftOpen
+from planner.search.line_split import LeftOpen, best_line
 from planner.search.row_context import strategy_context
 from planner.search.split import best_split
 from planner.search.split_limits import split_rules
@@ -54,3 +56,23 @@ def test_an_estimate_of_few_dealings_leaves_nothing_open() -> None:
     plan = estimate_if_it_fits(problem, STRATEGY)
     assert plan is not None
     assert plan.search.proof.endswith("dealt optimally")
+
+
+def test_what_is_known_of_an_order_changes_no_dealing() -> None:
+    """The paths of one program cut those of the next one: what is found stays, what is not faster is not found."""
+    problem, left, known = question(layers_alike=False), LeftOpen(), 0
+    runs = tuple(run.model_copy(update={"count": 21}) for run in problem.model.layer_runs)
+    problem = problem.model_copy(update={"model": problem.model.model_copy(update={"layer_runs": runs})})
+    hardware = problem_hardware(problem)
+    for tp, zero in ((4, 1), (2, 1), (4, 2), (8, 1)):
+        strategy = replace(STRATEGY, tp=tp, pp=8, num_microbatches=16 * tp // 8, zero_stage=zero, recompute="none")
+        context, rules = strategy_context(problem, hardware, strategy), split_rules(problem, hardware)
+        alone = best_line(context, rules, np.inf, None, LeftOpen())
+        assert alone is not None
+        before = bool(left.paths)
+        found = best_line(context, rules, alone.step_time_s * (1 + 1e-9), None, left)
+        assert found is not None
+        assert found.split == alone.split
+        assert best_line(context, rules, alone.step_time_s, None, left) is None
+        known += before
+    assert known > 0

@@ -2300,6 +2300,12 @@ export interface components {
             communication: components["schemas"]["Traffic"][];
             /** Headline */
             headline: string;
+            /**
+             * Ladder
+             * @description beyond 512 devices: cheap measurements that would settle the plan, in their order
+             * @default []
+             */
+            ladder: components["schemas"]["Rung"][];
             memory: components["schemas"]["MemoryCause"];
             /**
              * Neighbours
@@ -4561,6 +4567,39 @@ export interface components {
             p90: number;
         };
         /**
+         * Rung
+         * @description One measurement, and what the plan's interval would be after it.
+         */
+        Rung: {
+            /**
+             * Commands
+             * @default []
+             */
+            commands: string[];
+            /**
+             * Interval S
+             * @description 80 % interval of the plan's step time afterwards, as a plan would state it
+             */
+            interval_s?: [
+                number,
+                number
+            ] | null;
+            /**
+             * Left In Published Runs
+             * @description spread of ln(measured / predicted) that such runs left beyond 512 devices in published series
+             */
+            left_in_published_runs?: number | null;
+            /**
+             * Reason
+             * @description why this rung cannot be had for this plan
+             * @default
+             */
+            reason: string;
+            run?: components["schemas"]["SmallerRun"] | null;
+            /** What */
+            what: string;
+        };
+        /**
          * ScaleUp
          * @description The fast network inside a scale-up domain (NVLink, xGMI, HCCS, UB, ICI, NeuronLink, PCIe).
          *
@@ -4723,6 +4762,32 @@ export interface components {
              * @description sizes from 2^octave up to 2^(octave + 1)
              */
             octave: number;
+        };
+        /**
+         * SmallerRun
+         * @description A run with the shards of the plan on fewer devices.
+         */
+        SmallerRun: {
+            /** Devices */
+            devices: number;
+            /**
+             * Expected Step Time S
+             * @description its own prediction; measured over this is what gets corrected
+             */
+            expected_step_time_s: number;
+            /** Global Batch Size */
+            global_batch_size: number;
+            /** Layers */
+            layers: number;
+            /**
+             * Model File
+             * @description name of the shortened model's document, which `--ladder FOLDER` writes
+             */
+            model_file: string;
+            /** Strategy */
+            strategy: {
+                [key: string]: unknown;
+            };
         };
         /**
          * Spread
@@ -5186,6 +5251,8 @@ export interface components {
              * @enum {string}
              */
             precision: "bf16" | "fp16" | "fp8";
+            /** @description as a workload's; for all cells */
+            routing?: components["schemas"]["ExpertLoad"] | null;
             /**
              * Schema Version
              * @default 2
@@ -5277,6 +5344,11 @@ export interface components {
              * @default none
              */
             profile: string;
+            /**
+             * @description as a workload's; for all cells
+             * @default null
+             */
+            routing: components["schemas"]["ExpertLoad"] | null;
             /**
              * Schema Version
              * @default 2

@@ -1,8 +1,9 @@
-"""``python -m planner.predict.schedule.compile_kernels`` fills the cache of compiled kernels."""
+"""``python -m planner.search.compile_kernels`` fills the cache of compiled kernels."""
 
 from __future__ import annotations
 
-import planner.predict.schedule.run  # noqa: F401  # the kernels that are loaded
+import planner.predict.schedule.run
+import planner.search.line_dealings  # noqa: F401  # the kernels that are loaded
 from solver.selection.kernel import load_kernels
 
 
