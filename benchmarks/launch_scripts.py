@@ -1,4 +1,4 @@
-"""Public launch scripts of Megatron-LM, read and compared: ``python -m benchmarks.launch_scripts TRUTH.json MIRRORS``.
+"""Public launch scripts, read and compared: ``python -m benchmarks.launch_scripts TRUTH.json MIRRORS``.
 
 ``--examples``: the scripts of Megatron-LM's own ``examples/`` folders named so are estimated too.
 
@@ -28,6 +28,15 @@ from planner.strategy.relief_layers import policies
 from planner.strategy.text import complete_strategy
 from profiles.validation import FindingsInvalid
 
+CLUSTERS = {
+    "megatron": "dgx-h100",
+    "mindspeed": "ascend-910b-8",
+    "deepspeed": "dgx-h100",
+    "torchtitan": "dgx-h100",
+    "accelerate": "dgx-h100",
+    "megatron-bridge": "dgx-h100",
+}
+"""Back-ends, and where a launch of each is estimated."""
 VOCABULARY = 128_000
 """For scripts whose tokenizer is not told; the truth says nothing of their vocabulary."""
 MORE_DEVICES = 32
@@ -43,25 +52,33 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.launch_scripts")
     parser.add_argument("truth", type=Path)
     parser.add_argument("mirrors", type=Path)
-    parser.add_argument("--backend", default="megatron")
-    parser.add_argument("--cluster", default="dgx-h100")
+    parser.add_argument("--backend", choices=CLUSTERS)
+    parser.add_argument("--cluster", help="instead of one that the back-end trains on")
     parser.add_argument("--examples", nargs="*", default=[], metavar="FOLDER")
     options = parser.parse_args()
-    right, printed, read = 0, 0, 0
-    for record in json.loads(options.truth.read_text(encoding="utf-8")):
-        if record["backend"] != options.backend or record["kind"] != "bash":
-            continue
-        text = stored_text(options.mirrors, record)
-        verdict = "the text is not there" if text is None else compared(record, text)
-        answer = "" if text is None else estimated(text, record["path"], given_to(record), options.cluster)
-        read += text is not None
+    records = json.loads(options.truth.read_text(encoding="utf-8"))
+    for backend in (options.backend,) if options.backend else CLUSTERS:
+        scripts(backend, records, options.mirrors, options.cluster or CLUSTERS[backend])
+    if options.examples:
+        examples(options.mirrors / MEGATRON / "repo", options.examples, options.cluster or CLUSTERS["megatron"])
+    return 0
+
+
+def scripts(backend: str, records: Sequence[Mapping[str, Any]], mirrors: Path, cluster: str) -> None:
+    """A line for each launch of one back-end, then how many of all are right; a missing text counts as not right."""
+    right, printed, own = 0, 0, [record for record in records if record["backend"] == backend]
+    for record in own:
+        text = stored_text(mirrors, record)
+        verdict, answer = "the text is not there", ""
+        if text is not None and record["kind"] != "bash":
+            verdict = f"not read: {record['kind']}"
+        elif text is not None:
+            verdict = compared(record, text)
+            answer = estimated(text, record["path"], given_to(record), cluster)
         right += verdict == "right"
         printed += answer.startswith(ESTIMATE)
         sys.stdout.write(f"{record['id']}: {verdict}; {answer}\n")
-    sys.stdout.write(f"{right} of {read} scripts are read with every field right, {printed} give an estimate\n")
-    if options.examples:
-        examples(options.mirrors / MEGATRON / "repo", options.examples, options.cluster)
-    return 0
+    sys.stdout.write(f"{backend}: {right} of {len(own)} are read with every field right, {printed} give an estimate\n")
 
 
 def examples(repository: Path, folders: Sequence[str], cluster: str) -> None:

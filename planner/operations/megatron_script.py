@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from planner.model.spec import ModelSpec
 
 SUFFIXES = frozenset({".sh", ".bash", ".args", ".txt", ".slurm", ".sbatch"})
-_DEEPSPEED = re.compile(r"--(deepspeed|zero-stage)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +91,7 @@ def script_strategy(job: MegatronJob) -> dict[str, Any]:
 
 def script_backend(job: MegatronJob) -> str:
     """The back-end that runs the script."""
-    lists = job.arguments
-    return "megatron-deepspeed" if any(map(_DEEPSPEED.match, (*lists.used, *lists.not_modelled))) else "megatron"
+    return job.software
 
 
 def script_facts(job: MegatronJob) -> dict[str, Any]:
@@ -113,6 +111,7 @@ def script_facts(job: MegatronJob) -> dict[str, Any]:
         "left_out": list(job.skipped),
         "set_by_script": list(job.set_by_script),
         "launches": job.launches,
+        "software": job.software,
     }
 
 
