@@ -22,8 +22,8 @@ from typing import Any
 
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import MegatronJob, megatron_job
-from planner.model.megatron_strategy import with_what_is_off
 from planner.model.shell.launches import NOTHING, Given
+from planner.operations.megatron_script import SaidScript, read_script, script_strategy
 from planner.strategy.relief_layers import policies
 from planner.strategy.text import complete_strategy
 from profiles.validation import FindingsInvalid
@@ -70,9 +70,7 @@ def scripts(backend: str, records: Sequence[Mapping[str, Any]], mirrors: Path, c
     for record in own:
         text = stored_text(mirrors, record)
         verdict, answer = "the text is not there", ""
-        if text is not None and record["kind"] != "bash":
-            verdict = f"not read: {record['kind']}"
-        elif text is not None:
+        if text is not None:
             verdict = compared(record, text)
             answer = estimated(text, record["path"], given_to(record), cluster)
         right += verdict == "right"
@@ -98,8 +96,7 @@ def examples(repository: Path, folders: Sequence[str], cluster: str) -> None:
 def estimated(text: str, path: str, given: Given, cluster: str) -> str:
     """What the real command says of a script; what it asks for (a vocabulary, enough devices) is said once each."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / Path(path).name
-        file.write_text(text, encoding="utf-8")
+        file = placed(folder, path, text)
         words = ["estimate", "--from", str(file), "--cluster", cluster, "-o", "json", "--quiet"]
         words += [word for name, value in given.variables.items() for word in ("--set", f"{name}={value}")]
         said = ""
@@ -146,7 +143,7 @@ def stored_text(mirrors: Path, record: Mapping[str, Any]) -> str | None:
 def compared(record: Mapping[str, Any], text: str) -> str:
     """``right``, or what is not."""
     try:
-        facts = read_facts(megatron_job(text, record["id"], record["path"], given_to(record), VOCABULARY))
+        facts = read_facts(job_of(record, text))
     except FindingsInvalid as error:
         return "refused: " + "; ".join(finding.what for finding in error.findings)
     except DocumentInvalid as error:
@@ -161,17 +158,37 @@ def compared(record: Mapping[str, Any], text: str) -> str:
     return "right" if not wrong else "; ".join(wrong)
 
 
+def job_of(record: Mapping[str, Any], text: str) -> MegatronJob:
+    """What is read.  Raises FindingsInvalid, DocumentInvalid."""
+    given = given_to(record)
+    if record["kind"] == "bash":
+        return megatron_job(text, record["id"], record["path"], given, VOCABULARY)
+    with tempfile.TemporaryDirectory() as folder:
+        file = placed(folder, record["path"], text)
+        return read_script(SaidScript(str(file), given.variables, given.arguments))
+
+
+def placed(folder: str, path: str, text: str) -> Path:
+    """A file under its own name, in a folder of the name that it stands in."""
+    file = Path(folder) / Path(path).parent.name / Path(path).name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
 def given_to(record: Mapping[str, Any]) -> Given:
     """The environment and the arguments with which a person would start the script."""
     needs = dict(record["needs"])
     arguments = needs.pop("args", None)
+    if "config" in needs:
+        arguments = ["--config", needs.pop("config")]
     variables = {name: str(value) for name, value in needs.items()}
     return Given(variables, None if arguments is None else tuple(arguments), record["path"])
 
 
 def read_facts(job: MegatronJob) -> dict[str, Any]:
     """The job in the words of the truth."""
-    given = with_what_is_off(job.strategy)
+    given = script_strategy(job)
     batch = job.workload.get("global_batch_size", 1)
     devices = job.num_devices or given.get("tp", 1) * given.get("pp", 1) * given.get("cp", 1)
     strategy, _ = complete_strategy(given, devices, batch)
@@ -185,6 +202,8 @@ def read_facts(job: MegatronJob) -> dict[str, Any]:
         "etp": strategy.etp,
         "sp": strategy.sp,
         "dp": strategy.dp,
+        "dp_replicate": strategy.dp_replicate,
+        "cp_kind": strategy.cp_kind,
         "micro_batch": strategy.micro_batch_size,
         "global_batch": batch,
         "num_microbatches": strategy.num_microbatches,
