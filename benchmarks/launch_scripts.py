@@ -1,4 +1,4 @@
-"""Public launch scripts of Megatron-LM, read and compared: ``python -m benchmarks.launch_scripts TRUTH.json MIRRORS``.
+"""Public launch scripts, read and compared: ``python -m benchmarks.launch_scripts TRUTH.json MIRRORS``.
 
 ``--examples``: the scripts of Megatron-LM's own ``examples/`` folders named so are estimated too.
 
@@ -22,12 +22,21 @@ from typing import Any
 
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import MegatronJob, megatron_job
-from planner.model.megatron_strategy import with_what_is_off
 from planner.model.shell.launches import NOTHING, Given
+from planner.operations.megatron_script import SaidScript, read_script, script_strategy
 from planner.strategy.relief_layers import policies
 from planner.strategy.text import complete_strategy
 from profiles.validation import FindingsInvalid
 
+CLUSTERS = {
+    "megatron": "dgx-h100",
+    "mindspeed": "ascend-910b-8",
+    "deepspeed": "dgx-h100",
+    "torchtitan": "dgx-h100",
+    "accelerate": "dgx-h100",
+    "megatron-bridge": "dgx-h100",
+}
+"""Back-ends, and where a launch of each is estimated."""
 VOCABULARY = 128_000
 """For scripts whose tokenizer is not told; the truth says nothing of their vocabulary."""
 MORE_DEVICES = 32
@@ -43,25 +52,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.launch_scripts")
     parser.add_argument("truth", type=Path)
     parser.add_argument("mirrors", type=Path)
-    parser.add_argument("--backend", default="megatron")
-    parser.add_argument("--cluster", default="dgx-h100")
+    parser.add_argument("--backend", choices=CLUSTERS)
+    parser.add_argument("--cluster", help="instead of one that the back-end trains on")
     parser.add_argument("--examples", nargs="*", default=[], metavar="FOLDER")
     options = parser.parse_args()
-    right, printed, read = 0, 0, 0
-    for record in json.loads(options.truth.read_text(encoding="utf-8")):
-        if record["backend"] != options.backend or record["kind"] != "bash":
-            continue
-        text = stored_text(options.mirrors, record)
-        verdict = "the text is not there" if text is None else compared(record, text)
-        answer = "" if text is None else estimated(text, record["path"], given_to(record), options.cluster)
-        read += text is not None
+    records = json.loads(options.truth.read_text(encoding="utf-8"))
+    for backend in (options.backend,) if options.backend else CLUSTERS:
+        scripts(backend, records, options.mirrors, options.cluster or CLUSTERS[backend])
+    if options.examples:
+        examples(options.mirrors / MEGATRON / "repo", options.examples, options.cluster or CLUSTERS["megatron"])
+    return 0
+
+
+def scripts(backend: str, records: Sequence[Mapping[str, Any]], mirrors: Path, cluster: str) -> None:
+    """A line for each launch of one back-end, then how many of all are right; a missing text counts as not right."""
+    right, printed, own = 0, 0, [record for record in records if record["backend"] == backend]
+    for record in own:
+        text = stored_text(mirrors, record)
+        verdict, answer = "the text is not there", ""
+        if text is not None:
+            verdict = compared(record, text)
+            answer = estimated(text, record["path"], given_to(record), cluster)
         right += verdict == "right"
         printed += answer.startswith(ESTIMATE)
         sys.stdout.write(f"{record['id']}: {verdict}; {answer}\n")
-    sys.stdout.write(f"{right} of {read} scripts are read with every field right, {printed} give an estimate\n")
-    if options.examples:
-        examples(options.mirrors / MEGATRON / "repo", options.examples, options.cluster)
-    return 0
+    sys.stdout.write(f"{backend}: {right} of {len(own)} are read with every field right, {printed} give an estimate\n")
 
 
 def examples(repository: Path, folders: Sequence[str], cluster: str) -> None:
@@ -81,8 +96,7 @@ def examples(repository: Path, folders: Sequence[str], cluster: str) -> None:
 def estimated(text: str, path: str, given: Given, cluster: str) -> str:
     """What the real command says of a script; what it asks for (a vocabulary, enough devices) is said once each."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / Path(path).name
-        file.write_text(text, encoding="utf-8")
+        file = placed(folder, path, text)
         words = ["estimate", "--from", str(file), "--cluster", cluster, "-o", "json", "--quiet"]
         words += [word for name, value in given.variables.items() for word in ("--set", f"{name}={value}")]
         said = ""
@@ -129,7 +143,7 @@ def stored_text(mirrors: Path, record: Mapping[str, Any]) -> str | None:
 def compared(record: Mapping[str, Any], text: str) -> str:
     """``right``, or what is not."""
     try:
-        facts = read_facts(megatron_job(text, record["id"], record["path"], given_to(record), VOCABULARY))
+        facts = read_facts(job_of(record, text))
     except FindingsInvalid as error:
         return "refused: " + "; ".join(finding.what for finding in error.findings)
     except DocumentInvalid as error:
@@ -144,17 +158,37 @@ def compared(record: Mapping[str, Any], text: str) -> str:
     return "right" if not wrong else "; ".join(wrong)
 
 
+def job_of(record: Mapping[str, Any], text: str) -> MegatronJob:
+    """What is read.  Raises FindingsInvalid, DocumentInvalid."""
+    given = given_to(record)
+    if record["kind"] == "bash":
+        return megatron_job(text, record["id"], record["path"], given, VOCABULARY)
+    with tempfile.TemporaryDirectory() as folder:
+        file = placed(folder, record["path"], text)
+        return read_script(SaidScript(str(file), given.variables, given.arguments))
+
+
+def placed(folder: str, path: str, text: str) -> Path:
+    """A file under its own name, in a folder of the name that it stands in."""
+    file = Path(folder) / Path(path).parent.name / Path(path).name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
 def given_to(record: Mapping[str, Any]) -> Given:
     """The environment and the arguments with which a person would start the script."""
     needs = dict(record["needs"])
     arguments = needs.pop("args", None)
+    if "config" in needs:
+        arguments = ["--config", needs.pop("config")]
     variables = {name: str(value) for name, value in needs.items()}
     return Given(variables, None if arguments is None else tuple(arguments), record["path"])
 
 
 def read_facts(job: MegatronJob) -> dict[str, Any]:
     """The job in the words of the truth."""
-    given = with_what_is_off(job.strategy)
+    given = script_strategy(job)
     batch = job.workload.get("global_batch_size", 1)
     devices = job.num_devices or given.get("tp", 1) * given.get("pp", 1) * given.get("cp", 1)
     strategy, _ = complete_strategy(given, devices, batch)
@@ -168,6 +202,8 @@ def read_facts(job: MegatronJob) -> dict[str, Any]:
         "etp": strategy.etp,
         "sp": strategy.sp,
         "dp": strategy.dp,
+        "dp_replicate": strategy.dp_replicate,
+        "cp_kind": strategy.cp_kind,
         "micro_batch": strategy.micro_batch_size,
         "global_batch": batch,
         "num_microbatches": strategy.num_microbatches,

@@ -13,6 +13,7 @@ unless ``--untie-embeddings-and-output-weights``, a vocabulary padded to a multi
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ from planner.model.megatron_layers import read_layers
 from planner.model.megatron_strategy import derive, read_strategy, read_workload
 from planner.model.megatron_unmodelled import ArgumentLists, argument_lists, refuse_other_models
 from planner.model.megatron_vocabulary import Vocabulary, read_vocabulary
+from planner.model.mindspeed_words import is_mindspeed, megatron_words, own_strategy
 from planner.model.shell.launches import NOTHING, Given, Launch, launch_of
 from planner.model.shell.scope import Undecided
 from planner.model.shell.slurm import devices_of_job
@@ -58,6 +60,7 @@ class MegatronJob:
     ``taken_as_unset``: environment variables that the script asks for and nobody gave, with the line.
     ``launches``: training runs that the script starts; the first is read.
     ``set_by_script``: variables that were given and that the script sets itself all the same.
+    ``software``: the back-end that runs it.
     """
 
     model: ModelSpec
@@ -73,6 +76,7 @@ class MegatronJob:
     taken_as_unset: tuple[tuple[str, int], ...] = ()
     launches: int = 0
     set_by_script: tuple[str, ...] = ()
+    software: str = "megatron"
 
 
 def megatron_job(
@@ -92,10 +96,14 @@ def megatron_job(
     """
     check_size(text, where)
     launch = Launch(_plain_words(text)) if _is_arguments_file(text) else _launch(text, where, given)
-    flags = MegatronFlags(launch.words, where)
+    written = MegatronFlags(launch.words, where)
+    software = script_software(written, text)
+    flags = _in_megatron_words(launch.words, where) if software == "mindspeed" else written
     refuse_other_models(flags)
     workload = read_workload(flags)
     strategy, chunk_layers, launched = read_strategy(flags)
+    if software == "mindspeed":
+        strategy |= own_strategy(flags)
     num_devices = num_devices or launched or devices_of_job(text, given.variables)
     vocabulary = read_vocabulary(flags, int(strategy.get("tp", 1)), vocab_size)
     try:
@@ -113,14 +121,30 @@ def megatron_job(
         num_devices,
         launch.skipped,
         chunk_layers,
-        arguments=argument_lists(flags, launch.words),
+        arguments=argument_lists(written, launch.words, software),
         vocabulary=vocabulary,
         assumed=assumed,
         undecided=launch.undecided,
         taken_as_unset=launch.taken_as_unset,
         launches=launch.count,
         set_by_script=launch.set_by_script,
+        software=software,
     )
+
+
+def script_software(flags: MegatronFlags, text: str) -> str:
+    """The back-end that runs a launch of these arguments."""
+    if is_mindspeed(flags, text):
+        return "mindspeed"
+    return "megatron-deepspeed" if flags.names & {"deepspeed", "deepspeed-config", "zero-stage"} else "megatron"
+
+
+def _in_megatron_words(words: Sequence[str], where: str) -> MegatronFlags:
+    """The arguments of a launch of MindSpeed, as Megatron-LM's."""
+    spelled, findings = megatron_words(words, where)
+    flags = MegatronFlags(spelled, where)
+    flags.findings += findings
+    return flags
 
 
 def _is_arguments_file(text: str) -> bool:

@@ -11,8 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from planner.model import mindspeed_arguments
 from planner.model.megatron_arguments import NO_INFLUENCE, NOT_MODELLED, RELEASE, USED
 from planner.model.megatron_flags import MegatronFlags
+from planner.model.mindspeed_words import values_not_modelled
 from profiles.validation import Finding
 
 _ASSUMED: dict[str, frozenset[str]] = {
@@ -63,13 +65,20 @@ class ArgumentLists:
     unknown: tuple[str, ...] = ()
 
 
-def argument_lists(flags: MegatronFlags, words: Sequence[str]) -> ArgumentLists:
+def argument_lists(flags: MegatronFlags, words: Sequence[str], software: str = "megatron") -> ArgumentLists:
     """The lists of one script; ``words`` are those of its launch, the launcher's first."""
+    ascend = software == "mindspeed"
     used, harmless, missed, unknown = list[str](), list[str](), list[str](), list[str]()
     for name in own_arguments(words):
         values = flags.values_of(name)
         written = " ".join((f"--{name}", *values))
-        if name in NOT_MODELLED:
+        if ascend and (name in mindspeed_arguments.NO_INFLUENCE or _replaced(name, values)):
+            harmless.append(written)
+        elif ascend and name in mindspeed_arguments.NOT_MODELLED:
+            missed.append(written)
+        elif ascend and name in mindspeed_arguments.USED:
+            used.append(written)
+        elif name in NOT_MODELLED:
             (harmless if values and set(values) <= _ASSUMED.get(name, frozenset()) else missed).append(written)
         elif name in USED or name in _OLDER:
             used.append(written)
@@ -78,7 +87,13 @@ def argument_lists(flags: MegatronFlags, words: Sequence[str]) -> ArgumentLists:
         else:
             (missed if name in _DEEPSPEED else unknown).append(written)
     missed += [f"{word} (taken as pretrain_gpt.py)" for word in words if _OTHER_PROGRAMS.match(word)]
+    missed += values_not_modelled(flags) if ascend else []
     return ArgumentLists(tuple(used), tuple(harmless), (*missed, *_values(flags)), tuple(unknown))
+
+
+def _replaced(name: str, values: Sequence[str]) -> bool:
+    """Whether Ascend's kernels stand for what an argument of Megatron-LM chooses."""
+    return name in mindspeed_arguments.ASSUMED_HERE or (name == "transformer-impl" and list(values) == ["local"])
 
 
 def own_arguments(words: Sequence[str]) -> list[str]:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from planner.model.megatron_args import MegatronJob
     from planner.model.spec import ModelSpec
 
+_MEGATRON = frozenset({"megatron", "megatron-deepspeed", "mindspeed"})
+"""Back-ends whose runs Megatron-LM's arguments describe."""
 SUFFIXES = frozenset({".sh", ".bash", ".args", ".txt", ".slurm", ".sbatch"})
-_DEEPSPEED = re.compile(r"--(deepspeed|zero-stage)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ def read_script(said: SaidScript) -> MegatronJob:
     from planner.operations.reading import read_text
 
     path = Path(said.path)
+    if path.suffix.lower() in {".toml", ".py"}:
+        return _torchtitan_job(said, read_text(path))
     text, texts = read_text(path), list[str]()
 
     def opened(name: str) -> str | None:
@@ -75,6 +78,23 @@ def read_script(said: SaidScript) -> MegatronJob:
         _refuse_unnamed(said.variables, path.name, (text, *texts))
 
 
+def _torchtitan_job(said: SaidScript, text: str) -> MegatronJob:
+    """The run of a job file or config module of torchtitan; its number of devices is the launcher's."""
+    from planner.backends.torchtitan.job import job_of_module, job_of_toml
+
+    if said.vocab_size is not None:
+        raise DocumentInvalid("torchtitan's flavors say it", where="--vocab-size", hint="leave it out")
+    for name in said.variables:
+        if name not in {"WORLD_SIZE", "NGPU"}:
+            raise DocumentInvalid(f"a job file of torchtitan asks for no {name}", where="--set", hint="leave it out")
+    launched = said.variables.get("WORLD_SIZE") or said.variables.get("NGPU") or ""
+    devices = said.devices or (int(launched) if launched.isdecimal() else None)
+    words = said.arguments or ()
+    if Path(said.path).suffix.lower() == ".toml":
+        return job_of_toml(text, said.path, words, devices)
+    return job_of_module(text, said.path, words, devices, Path(said.path).absolute().parent.name)
+
+
 def _refuse_unnamed(variables: Mapping[str, str], script: str, texts: Iterable[str]) -> None:
     for name in variables:
         if not any(re.search(rf"\b{re.escape(name)}\b", each) for each in texts):
@@ -87,13 +107,12 @@ def script_strategy(job: MegatronJob) -> dict[str, Any]:
     """Strategy fields as the script means them: what Megatron-LM has off by default is off."""
     from planner.model.megatron_strategy import with_what_is_off
 
-    return with_what_is_off(job.strategy)
+    return with_what_is_off(job.strategy) if job.software in _MEGATRON else dict(job.strategy)
 
 
 def script_backend(job: MegatronJob) -> str:
     """The back-end that runs the script."""
-    lists = job.arguments
-    return "megatron-deepspeed" if any(map(_DEEPSPEED.match, (*lists.used, *lists.not_modelled))) else "megatron"
+    return job.software
 
 
 def script_facts(job: MegatronJob) -> dict[str, Any]:
@@ -113,6 +132,7 @@ def script_facts(job: MegatronJob) -> dict[str, Any]:
         "left_out": list(job.skipped),
         "set_by_script": list(job.set_by_script),
         "launches": job.launches,
+        "software": job.software,
     }
 
 

@@ -43,7 +43,9 @@ def names_of(folder: Path) -> list[str]:
     """The plan's id in the manifest, and its beginning in the job's name."""
     script = (folder / "job.sbatch").read_text(encoding="utf-8")
     (name,) = re.findall(r"^#SBATCH --job-name=.*-([0-9a-f]+)$", script, re.MULTILINE)
-    return [read_manifest(folder)["plan_id"], name]
+    whole = read_manifest(folder)["plan_id"]
+    assert f'#SBATCH --comment="meshwright plan {whole}"' in script.splitlines()
+    return [whole, name]
 
 
 def demand_known_here(folder: Path, database: str) -> None:

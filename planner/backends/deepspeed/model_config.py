@@ -122,6 +122,9 @@ def _dense(spec: ModelSpec) -> dict[str, Any]:
         config["sliding_window"] = layer.attention.sliding_window
     if spec.family in {"qwen2", "qwen3"}:
         config |= _windows(spec)
+    if spec.family == "qwen2":
+        # The class has biases on queries, keys and values whatever the config says (modeling_qwen2.py: Qwen2Attention).
+        del config["attention_bias"]
     return config
 
 

@@ -33,6 +33,8 @@ RESOURCES: dict[Vendor, str] = {
 }
 """Extended resource of each vendor's device plugin."""
 _JOB_LABEL = "meshwright/job"
+_PLAN_ANNOTATION = "meshwright/plan-id"
+"""A label may have 63 letters, and an id has 64."""
 _LONGEST_NAME = 40
 """Controllers append ``-node-0-0`` and the like, and the sum must stay a label of 63 letters."""
 
@@ -51,8 +53,9 @@ def metadata(spec: LaunchSpec, annotations: Mapping[str, str] | None = None) -> 
     made: dict[str, Any] = {"name": object_name(spec)}
     if spec.settings.namespace:
         made["namespace"] = spec.settings.namespace
-    if annotations:
-        made["annotations"] = dict(annotations)
+    told = ({_PLAN_ANNOTATION: spec.plan_id} if spec.plan_id else {}) | dict(annotations or {})
+    if told:
+        made["annotations"] = told
     return made
 
 

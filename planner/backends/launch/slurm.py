@@ -51,7 +51,7 @@ def job_script(spec: LaunchSpec) -> str:
 #SBATCH --mem=0
 #SBATCH --distribution=block
 #SBATCH --output=%x-%j.log
-{_place(spec)}# Yours to set, here or on the sbatch command line:
+{_comment(spec)}{_place(spec)}# Yours to set, here or on the sbatch command line:
 ##SBATCH --partition=
 ##SBATCH --account=
 ##SBATCH --time=
@@ -73,6 +73,11 @@ export MASTER_PORT=${{MASTER_PORT:-{port}}}
 read -r -a SRUN_WORDS <<< "${{SRUN_ARGS:-}}"
 
 {_step(spec)}"""
+
+
+def _comment(spec: LaunchSpec) -> str:
+    """The whole id of the plan, which ``squeue -o %k`` and ``scontrol show job`` show."""
+    return f'#SBATCH --comment="meshwright plan {spec.plan_id}"\n' if spec.plan_id else ""
 
 
 def _devices(spec: LaunchSpec) -> str:

@@ -47,6 +47,8 @@ class LaunchSpec:
     """Of the devices, for launchers that ask for them by kind; empty = not told."""
     scale_up_domain: int = 0
     """Devices that reach each other without the network; 0 = not told."""
+    plan_id: str = ""
+    """The whole id of the plan, for launchers whose jobs have room for it; the name has its beginning."""
 
     @property
     def world_size(self) -> int:
@@ -100,6 +102,7 @@ def launch_spec(
         process_drives_node=process_drives_node,
         files=files,
         settings=settings,
+        plan_id=plan.plan_id,
     )
 
 
@@ -120,6 +123,7 @@ def spec_on_cluster(  # one job, told once
     process_drives_node: bool = False,
     files: Mapping[str, str] | None = None,
     settings: LaunchSettings = LaunchSettings(),  # noqa: B008  # frozen
+    plan_id: str = "",
 ) -> LaunchSpec:
     """Fit ``world_size`` ranks on the cluster's nodes.
 
@@ -164,6 +168,7 @@ def spec_on_cluster(  # one job, told once
         settings=settings,
         architecture=first.device.architecture,
         scale_up_domain=first.scale_up.domain_size,
+        plan_id=plan_id,
     )
 
 

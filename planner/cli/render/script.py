@@ -28,7 +28,7 @@ def script_report(said: Mapping[str, Any], name: str) -> Iterator[RenderableType
             ("strategy", _fields(said["strategy"])),
             ("devices", "not said" if devices is None else f"{devices:,}"),
             *(("derived", line) for line in said["derived"]),
-            *_lists(said["arguments"]),
+            *_lists(said["arguments"], said["software"]),
             *_open_places(said),
         ]
     )
@@ -38,7 +38,8 @@ def _fields(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value_words(value)}" for key, value in values.items()) or "nothing"
 
 
-def _lists(lists: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
+def _lists(lists: Mapping[str, list[str]], software: str) -> Iterator[tuple[str, str]]:
+    parsers = "Megatron-LM 0.19.2" if software != "mindspeed" else "MindSpeed, MindSpeed-LLM or Megatron-LM"
     used, harmless = len(lists["used"]), len(lists["no_influence"])
     yield (
         "arguments",
@@ -47,7 +48,7 @@ def _lists(lists: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
     for written in lists["not_modelled"]:
         yield "not modelled", written
     for written in lists["unknown"]:
-        yield "not known", f"{written} (no argument of Megatron-LM 0.19.2)"
+        yield "not known", f"{written} (no argument of {parsers})"
 
 
 def _open_places(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -209,3 +209,12 @@ def test_nics_and_host_network_are_lines_to_uncomment(launcher: LauncherName) ->
     assert set(find(value, "hostNetwork")) == {True}
     assert set(find(value, "dnsPolicy")) == {"ClusterFirstWithHostNet"}
     assert "SITE" not in job_text(replace(SPEC, rdma=False), launcher)
+
+
+@pytest.mark.parametrize("launcher", POD_LAUNCHERS)
+def test_the_job_object_says_the_whole_id_of_the_plan(launcher: LauncherName) -> None:
+    spec = replace(SPEC, plan_id="0123456789abcdef" * 4, settings=LaunchSettings(topology_label="example.com/rack"))
+    told = read_yaml(job_text(spec, launcher))["metadata"]["annotations"]
+    assert told["meshwright/plan-id"] == spec.plan_id
+    assert ("alpha.jobset.sigs.k8s.io/exclusive-topology" in told) is (launcher == "kubernetes")
+    assert "meshwright/plan-id" not in job_text(SPEC, launcher)
