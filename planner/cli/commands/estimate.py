@@ -86,7 +86,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
 ) -> None:
     """Predict one strategy: time, memory, whether it fits.  Exit code 5 when it does not fit."""
     script = ScriptFlags(from_script, variables, script_args, passed_on, vocab_size)
-    reference, job = said_job(script, model, devices, "estimate")
+    reference, job = said_job(script, model, devices, "estimate", quiet)
     values = given_strategy(job, strategy)
     chunk_layers = _parse_layers(layers) if layers is not None else _script_layers(job, strategy)
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing)
