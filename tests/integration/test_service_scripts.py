@@ -147,3 +147,17 @@ def test_a_script_that_recomputes_activations_over_a_service(database: str, tmp_
     here = run_here(*words).json()
     assert there.json()["strategy"] == here["strategy"]
     assert there.json()["script"] == here["script"]
+
+
+def test_a_plan_of_a_service_is_asked_about_with_a_script_of_this_machine(database: str, tmp_path: Path) -> None:
+    file = tmp_path / "train.sh"
+    file.write_text(SCRIPT, encoding="utf-8")
+    said = ("--set", "SAVE=1", "-o", "json", "-q")
+    with open_store(database), listening(database) as address:
+        planned = run_here("plan", "--from", str(file), "--cluster", ON["cluster"], "--server", address, *said)
+        assert planned.exit_code == 0, planned.stderr
+        plan_id = planned.json()["plan_id"]
+        asked = run_here("explain", plan_id, "--why-not", str(file), "--server", address, *said)
+    assert asked.exit_code == 0, asked.stderr
+    yours = planned.json()["compared"]["yours"]
+    assert asked.json()["other"]["step_time_s"] == yours["step_time_s"] > planned.json()["step_time_s"]
