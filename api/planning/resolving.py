@@ -93,10 +93,14 @@ class Resolver:
             model = catalogue_model(part) if stored is None else ModelSpec.model_validate(stored[1])
         else:
             model = model_from_data(dict(part), str(part.get("name") or INLINE_NAME)[:64], "/model")
+        self.check_layers(model, "/model")
+        return model
+
+    def check_layers(self, model: ModelSpec, where: str) -> None:
+        """Refuse more layers than this service plans.  Raises FindingsInvalid."""
         most = self.settings.most_layers
         if model.num_layers > most:
-            require([Finding("", f"{model.num_layers:,} layers; this service plans up to {most:,}", "")], "/model")
-        return model
+            require([Finding("", f"{model.num_layers:,} layers; this service plans up to {most:,}", "")], where)
 
     def cluster(self, part: str | Mapping[str, Any], devices: int | None) -> Cluster:
         """A cluster by name or from its document, scaled."""

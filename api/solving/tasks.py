@@ -17,6 +17,7 @@ from planner.operations.estimate import ESTIMATE, EstimateRequest
 from planner.operations.operation import Operation, Session, nothing_stored
 from planner.operations.registry import OPERATIONS
 from planner.operations.replan import REPLAN
+from planner.operations.script import READ_SCRIPT, ScriptRequest, script_answer
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
 from planner.search.options import SearchOptions
@@ -54,6 +55,13 @@ def estimate(payload: Payload, watch: Watch) -> bytes:
             "problem": payload["problem"] if payload["include_problem"] else None,
         }
     )
+
+
+def script(payload: Payload, watch: Watch) -> bytes:
+    """What a launch script says, its run on a question and beside a plan."""
+    problem = None if payload["problem"] is None else Problem.model_validate(payload["problem"])
+    plan = None if payload["plan"] is None else _plan(payload)
+    return _document(script_answer(ScriptRequest.model_validate(payload["asked"]), problem, plan))
 
 
 def emission(payload: Payload, watch: Watch) -> bytes:
@@ -110,6 +118,7 @@ TASKS: dict[str, Task] = {
     **{each.task: partial(about_plan, each) for each in OPERATIONS if each.served == "view" or each is REPLAN},
     "plan": plan,
     ESTIMATE.task: estimate,
+    READ_SCRIPT.task: script,
     "emission": emission,
     "quick_plan": quick_plan,
     "cluster_completion": cluster_completion,

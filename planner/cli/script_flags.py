@@ -53,11 +53,12 @@ class ScriptFlags:
 
 
 def said_job(
-    flags: ScriptFlags, model: str | None, devices: int | None, command: str
+    flags: ScriptFlags, model: str | None, devices: int | None, command: str, quiet: bool
 ) -> tuple[str, MegatronJob | None]:
     """The model's reference, and the job of the launch script where one is meant.
 
-    Raises DocumentInvalid for flags that do not go together, NotFound, FindingsInvalid.
+    Variables that had no effect are told at once: the answer that lists them too may never come.  Raises
+    DocumentInvalid for flags that do not go together, NotFound, FindingsInvalid.
     """
     if flags.path is None:
         if flags.passed_on:
@@ -74,7 +75,15 @@ def said_job(
         return model, read_script(SaidScript(model, devices=devices)) if is_script(model) else None
     if model is not None:
         raise DocumentInvalid("the script says the model", where="--model", hint="keep one of --model and --from")
-    return flags.path, read_script(said_script(flags, devices))
+    job = read_script(said_script(flags, devices))
+    tell_without_effect(job, quiet)
+    return flags.path, job
+
+
+def tell_without_effect(job: MegatronJob, quiet: bool) -> None:
+    """One line for each variable that was given and that the script sets itself."""
+    for name in job.set_by_script:
+        talk(f"--set {name} has no effect: the script sets {name} itself", quiet=quiet)
 
 
 def refuse_without(flags: ScriptFlags, named_by: str) -> None:

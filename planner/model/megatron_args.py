@@ -151,9 +151,11 @@ def _is_arguments_file(text: str) -> bool:
     """Whether the text is a file such as our ``megatron.args``: nothing but lines of arguments, nothing quoted.
 
     A program splits such a file at blanks, so ``Et*3|t*5L`` needs no quotes there, which a shell would ask for.
+    Comments may hold anything.
     """
     lines = [line.strip() for line in text.splitlines()]
-    return all(line.startswith(("--", "#")) or not line for line in lines) and not re.search(r"[\\'\"$`;&]", text)
+    said = [line for line in lines if line and not line.startswith("#")]
+    return all(line.startswith("--") and not re.search(r"[\\'\"$`;&]", line) for line in said)
 
 
 def _plain_words(text: str) -> tuple[str, ...]:

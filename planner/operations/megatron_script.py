@@ -29,7 +29,8 @@ class SaidScript:
     """A launch script, and what is said beside it.
 
     ``variables``: its environment.  ``arguments``: its own; None = nothing is said of them.  ``vocab_size``: tokens of
-    its tokenizer.  ``devices``: instead of the script's own number.
+    its tokenizer.  ``devices``: instead of the script's own number.  ``sent``: its text where it is no file of this
+    machine; ``beside``: then the texts of the files that it reads, by the names that it calls them.
     """
 
     path: str
@@ -37,6 +38,13 @@ class SaidScript:
     arguments: tuple[str, ...] | None = None
     vocab_size: int | None = None
     devices: int | None = None
+    sent: str | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """Where errors are: the file, or the part of a request."""
+        return self.path if self.sent is None else "/text"
 
 
 def is_script(reference: str) -> bool:
@@ -59,12 +67,15 @@ def read_script(said: SaidScript) -> MegatronJob:
     from planner.operations.reading import read_text
 
     path = Path(said.path)
+    text, texts = read_text(path) if said.sent is None else said.sent, list[str]()
     if path.suffix.lower() in {".toml", ".py"}:
-        return _torchtitan_job(said, read_text(path))
-    text, texts = read_text(path), list[str]()
+        return _torchtitan_job(said, text)
 
     def opened(name: str) -> str | None:
-        """A file beside the script, or where the command runs."""
+        """A file beside the script, or where the command runs; of a text that was sent no file here."""
+        if said.sent is not None:
+            texts.append(said.beside.get(name, said.beside.get(Path(name).name, "")))
+            return texts[-1] or None
         for place in (path.parent / name, Path(name)):
             if place.is_file():
                 texts.append(read_text(place))
@@ -73,9 +84,9 @@ def read_script(said: SaidScript) -> MegatronJob:
 
     given = Given(said.variables, said.arguments, said.path, opened)
     try:
-        return megatron_job(text, path.stem, said.path, given, said.vocab_size, said.devices)
+        return megatron_job(text, path.stem, said.place, given, said.vocab_size, said.devices)
     finally:
-        _refuse_unnamed(said.variables, path.name, (text, *texts))
+        _refuse_unnamed(said, path.name, (text, *texts))
 
 
 def _torchtitan_job(said: SaidScript, text: str) -> MegatronJob:
@@ -91,15 +102,17 @@ def _torchtitan_job(said: SaidScript, text: str) -> MegatronJob:
     devices = said.devices or (int(launched) if launched.isdecimal() else None)
     words = said.arguments or ()
     if Path(said.path).suffix.lower() == ".toml":
-        return job_of_toml(text, said.path, words, devices)
-    return job_of_module(text, said.path, words, devices, Path(said.path).absolute().parent.name)
+        return job_of_toml(text, said.place, words, devices)
+    folder = Path(said.path).absolute().parent.name if said.sent is None else ""
+    return job_of_module(text, said.place, words, devices, folder)
 
 
-def _refuse_unnamed(variables: Mapping[str, str], script: str, texts: Iterable[str]) -> None:
-    for name in variables:
+def _refuse_unnamed(said: SaidScript, script: str, texts: Iterable[str]) -> None:
+    where = "--set" if said.sent is None else "/variables"
+    for name in said.variables:
         if not any(re.search(rf"\b{re.escape(name)}\b", each) for each in texts):
             raise DocumentInvalid(
-                f"{script} never names {name}", where="--set", hint="write the variable as the script does"
+                f"{script} never names {name}", where=where, hint="write the variable as the script does"
             )
 
 
@@ -108,6 +121,12 @@ def script_strategy(job: MegatronJob) -> dict[str, Any]:
     from planner.model.megatron_strategy import with_what_is_off
 
     return with_what_is_off(job.strategy) if job.software in _MEGATRON else dict(job.strategy)
+
+
+def plain_strategy(job: MegatronJob) -> dict[str, int | str | bool]:
+    """Strategy fields of a script as estimates take them: several words of a field as one text, ``norm+activation``."""
+    given = script_strategy(job)
+    return {name: "+".join(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
 
 def script_backend(job: MegatronJob) -> str:

@@ -19,6 +19,7 @@ from planner.operations.operation import Operation
 from planner.operations.plan import PLAN
 from planner.operations.plans import GET_PLAN, LIST_PLANS
 from planner.operations.replan import REPLAN
+from planner.operations.script import READ_SCRIPT
 from planner.operations.sensitivity import SENSITIVITY
 from planner.operations.sweep import SWEEP
 from planner.operations.throughput import THROUGHPUT
@@ -26,6 +27,7 @@ from planner.operations.throughput import THROUGHPUT
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
     PLAN,
     ESTIMATE,
+    READ_SCRIPT,
     THROUGHPUT,
     SWEEP,
     GET_PLAN,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.answers.diff import FieldChange, strategy_changes
@@ -70,23 +70,20 @@ def why_not_script(plan: Plan, said: SaidScript) -> tuple[WhyNot, MegatronJob]:
         words = ", ".join(f"{name} {mine.get(name)} and not {its.get(name)}" for name in other)
         raise DocumentInvalid(
             f"the script trains another model than the plan: {words}",
-            where="--why-not",
+            where="--why-not" if said.sent is None else "/text",
             hint="ask about a plan of this model: meshwright plan --from SCRIPT",
         )
     return why_not_run(plan, script_strategy(job), job.chunk_layers, script_backend(job)), job
 
 
 def _job_for(plan: Plan, said: SaidScript) -> MegatronJob:
-    devices = plan.problem.cluster.num_devices
-    if said.vocab_size is not None:
-        return read_script(SaidScript(said.path, said.variables, said.arguments, said.vocab_size, devices))
+    said = replace(said, devices=plan.problem.cluster.num_devices)
     try:
-        return read_script(SaidScript(said.path, said.variables, said.arguments, None, devices))
+        return read_script(said)
     except FindingsInvalid as error:
-        if {finding.pointer for finding in error.findings} != {"/--vocab-size"}:
+        if said.vocab_size is not None or {finding.pointer for finding in error.findings} != {"/--vocab-size"}:
             raise
-    size = plan.problem.model.vocab_size
-    return read_script(SaidScript(said.path, said.variables, said.arguments, size, devices))
+    return read_script(replace(said, vocab_size=plan.problem.model.vocab_size))
 
 
 def held_to(plan: Plan, job: MegatronJob) -> tuple[str, ...]:

@@ -199,3 +199,16 @@ def test_the_example_of_the_manual() -> None:
     ran: Ran = run_here("estimate", "--from", "examples/megatron-script/train.sh", *CLUSTER, "-o", "json", "-q")
     assert ran.exit_code == 0, ran.stderr
     assert ran.json()["script"]["arguments"]["unknown"] == []
+
+
+def test_a_variable_that_the_script_sets_itself_is_told_before_the_estimate_fails(tmp_path: Path) -> None:
+    file = tmp_path / "fixed.sh"
+    file.write_text(TEXT.replace("TP=${TP:-1}", "TP=16"), encoding="utf-8")
+    words = ("estimate", "--from", str(file), *CLUSTER, *SIZED, "--set", "TP=2", "--set", "SAVE=1")
+    ran = run_here(*words)
+    told, *rest = ran.stderr.splitlines()
+    assert ran.exit_code == 2
+    assert told == "--set TP has no effect: the script sets TP itself"
+    assert any("tp" in line for line in rest)
+    assert "--set SAVE" not in ran.stderr
+    assert "no effect" not in run_here(*words, "--quiet").stderr

@@ -25,7 +25,7 @@ from planner.cli.script_flags import (
     tell_open_places,
 )
 from planner.errors import DocumentInvalid, NoFeasiblePlan
-from planner.operations.megatron_script import script_facts, script_strategy
+from planner.operations.megatron_script import plain_strategy, script_facts
 from planner.operations.service import opened_service
 from planner.strategy.text import parse_assignments
 
@@ -86,7 +86,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
 ) -> None:
     """Predict one strategy: time, memory, whether it fits.  Exit code 5 when it does not fit."""
     script = ScriptFlags(from_script, variables, script_args, passed_on, vocab_size)
-    reference, job = said_job(script, model, devices, "estimate")
+    reference, job = said_job(script, model, devices, "estimate", quiet)
     values = given_strategy(job, strategy)
     chunk_layers = _parse_layers(layers) if layers is not None else _script_layers(job, strategy)
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing)
@@ -147,7 +147,7 @@ def given_strategy(script: MegatronJob | None, texts: list[str] | None) -> dict[
             hint="write it as --strategy tp=8,pp=4,mbs=1, all fields optional",
         )
     said = parse_assignments(texts or [], "--strategy")
-    return {**(script_strategy(script) if script else {}), **said}
+    return {**(plain_strategy(script) if script else {}), **said}
 
 
 def _script_layers(script: MegatronJob | None, texts: list[str] | None) -> tuple[int, ...] | None:

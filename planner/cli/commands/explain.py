@@ -16,6 +16,7 @@ from planner.cli.script_flags import (
     VocabularySize,
     refuse_without,
     said_script,
+    tell_without_effect,
 )
 from planner.errors import Conflict
 from planner.operations.megatron_script import is_script
@@ -139,6 +140,7 @@ def _answer_script(
     with opened_service(server, database) as service:
         plan = service.call(GET_PLAN, PlanRequest(plan=reference))
     found, job = why_not_script(plan, said_script(script))
+    tell_without_effect(job, quiet)
     for line in held_to(plan, job):
         talk(f"held to: {line}", quiet=quiet)
     data, read = found.model_dump(mode="json"), script_facts(job)

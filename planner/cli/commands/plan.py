@@ -122,7 +122,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     """Find the best way to train a model on a cluster, and prove how fast one can be."""
     script = ScriptFlags(from_script, variables, script_args, passed_on, vocab_size)
     refuse_beside(script, {"--pool": bool(pool), "--pareto": pareto})
-    reference, job = said_job(script, model, devices, "plan")
+    reference, job = said_job(script, model, devices, "plan", quiet)
     emitted, backends = parse_emitted(emit), parse_backends(software_of(backend, script, job))
     require_files_of_best(emitted, backends)
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits, prefer)
