@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from api.access.api_keys import new_key
 from planner.store import open_store
 from tests.command_line import run_here
 from tests.listening_service import listening
@@ -135,6 +136,25 @@ def test_what_cannot_be_read_is_one_finding_at_its_place(
     found = refused(client, **asked)
     assert found[0]["pointer"] == pointer
     assert not any("--set" in f"{each['detail']} {each.get('hint')}" for each in found)
+
+
+def test_a_key_that_may_read_sends_scripts_and_one_that_may_plan_has_them_estimated(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'plans.db'}"
+    keys = {scope: new_key(scope, scope, 1) for scope in ("read", "plan")}
+    with open_store(database) as store:
+        for _, record in keys.values():
+            store.service().add_api_key(record)
+    limits: dict[str, Any] = {"most_layers": 4, "most_devices": 16}
+    with service(database, authentication=True, **limits) as guarded:
+
+        def status(scope: str, **asked: Any) -> int:
+            headers = {"authorization": f"Bearer {keys[scope][0]}"}
+            return guarded.post("/v1/scripts:read", json={"text": SCRIPT, **asked}, headers=headers).status_code
+
+        assert guarded.post("/v1/scripts:read", json={"text": SCRIPT}).status_code == 401
+        assert (status("read"), status("read", **ON), status("plan", **ON)) == (200, 403, 200)
+        deeper = SCRIPT.replace("--num-layers 4", "--num-layers 8")
+        assert (status("plan", text=deeper), status("plan", **ON, devices=32)) == (422, 422)
 
 
 def test_a_script_that_recomputes_activations_over_a_service(database: str, tmp_path: Path) -> None:
