@@ -29,7 +29,7 @@ class SaidScript:
     """A launch script, and what is said beside it.
 
     ``variables``: its environment.  ``arguments``: its own; None = nothing is said of them.  ``vocab_size``: tokens of
-    its tokenizer.  ``devices``: instead of the script's own number.
+    its tokenizer.  ``devices``: instead of the script's own number.  ``model``: of a file that says none.
     """
 
     path: str
@@ -37,6 +37,12 @@ class SaidScript:
     arguments: tuple[str, ...] | None = None
     vocab_size: int | None = None
     devices: int | None = None
+    model: str | None = None
+
+
+def needs_model(path: str) -> bool:
+    """Whether a file says how to train and not what: the model is named beside it."""
+    return Path(path).suffix.lower() in {".json", ".yaml", ".yml"}
 
 
 def is_script(reference: str) -> bool:
@@ -61,6 +67,8 @@ def read_script(said: SaidScript) -> MegatronJob:
     path = Path(said.path)
     if path.suffix.lower() in {".toml", ".py"}:
         return _torchtitan_job(said, read_text(path))
+    if needs_model(said.path):
+        return _configured_job(said, read_text(path))
     text, texts = read_text(path), list[str]()
 
     def opened(name: str) -> str | None:
@@ -93,6 +101,26 @@ def _torchtitan_job(said: SaidScript, text: str) -> MegatronJob:
     if Path(said.path).suffix.lower() == ".toml":
         return job_of_toml(text, said.path, words, devices)
     return job_of_module(text, said.path, words, devices, Path(said.path).absolute().parent.name)
+
+
+def _configured_job(said: SaidScript, text: str) -> MegatronJob:
+    """The run of a configuration of DeepSpeed or Accelerate, of the model that is named beside it."""
+    from planner.backends.accelerate.job import job_of_yaml
+    from planner.backends.deepspeed.job import job_of_config
+    from planner.operations.question import model_of
+
+    if said.model is None:
+        hint = "name it: --model config.json, or a built-in name"
+        raise DocumentInvalid("it does not say which model is trained", where=said.path, hint=hint)
+    if said.vocab_size is not None:
+        raise DocumentInvalid("the model says it", where="--vocab-size", hint="leave it out")
+    launched = said.variables.get("WORLD_SIZE", "")
+    for name in said.variables:
+        if name != "WORLD_SIZE":
+            raise DocumentInvalid(f"a configuration file asks for no {name}", where="--set", hint="leave it out")
+    devices = said.devices or (int(launched) if launched.isdecimal() else None)
+    read = job_of_config if Path(said.path).suffix.lower() == ".json" else job_of_yaml
+    return read(text, said.path, model_of(said.model), said.arguments or (), devices)
 
 
 def _refuse_unnamed(variables: Mapping[str, str], script: str, texts: Iterable[str]) -> None:
