@@ -161,7 +161,7 @@ def strategy_of(reader: Reader) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _prefetches(reader: Reader) -> bool:
-    return reader.value("zero_optimization.stage3_prefetch_bucket_size", 1) != 0
+    return bool(reader.value("zero_optimization.stage3_prefetch_bucket_size", 1) != 0)
 
 
 def _precision(reader: Reader) -> dict[str, Any]:
