@@ -42,7 +42,21 @@ class SaidScript:
 
 def needs_model(path: str) -> bool:
     """Whether a file says how to train and not what: the model is named beside it."""
-    return Path(path).suffix.lower() in {".json", ".yaml", ".yml"}
+    return Path(path).suffix.lower() == ".json" or (_is_yaml(path) and not _is_maxtext(path))
+
+
+def _is_yaml(path: str) -> bool:
+    return Path(path).suffix.lower() in {".yaml", ".yml"}
+
+
+def _is_maxtext(path: str) -> bool:
+    """Whether a YAML file has keys of MaxText and none of Accelerate.  Raises NotFound, DocumentInvalid."""
+    from planner.operations.reading import read_text
+
+    text = read_text(Path(path))
+    if re.search(r"^(distributed_type|compute_environment)\s*:", text, re.MULTILINE):
+        return False
+    return re.search(r"^(base_config|model_name|per_device_batch_size)\s*:", text, re.MULTILINE) is not None
 
 
 def is_script(reference: str) -> bool:
@@ -67,6 +81,8 @@ def read_script(said: SaidScript) -> MegatronJob:
     path = Path(said.path)
     if path.suffix.lower() in {".toml", ".py"}:
         return _torchtitan_job(said, read_text(path))
+    if _is_yaml(said.path) and _is_maxtext(said.path):
+        return _maxtext_job(said, read_text(path))
     if needs_model(said.path):
         return _configured_job(said, read_text(path))
     text, texts = read_text(path), list[str]()
@@ -101,6 +117,17 @@ def _torchtitan_job(said: SaidScript, text: str) -> MegatronJob:
     if Path(said.path).suffix.lower() == ".toml":
         return job_of_toml(text, said.path, words, devices)
     return job_of_module(text, said.path, words, devices, Path(said.path).absolute().parent.name)
+
+
+def _maxtext_job(said: SaidScript, text: str) -> MegatronJob:
+    """The run of a MaxText configuration."""
+    from planner.backends.maxtext.job import job_of_yaml
+
+    if said.vocab_size is not None:
+        raise DocumentInvalid("vocab_size is one of its keys", where="--vocab-size", hint="leave it out")
+    for name in said.variables:
+        raise DocumentInvalid(f"a configuration file asks for no {name}", where="--set", hint="leave it out")
+    return job_of_yaml(text, said.path, said.arguments or (), said.devices)
 
 
 def _configured_job(said: SaidScript, text: str) -> MegatronJob:
