@@ -23,7 +23,7 @@ from typing import Any
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import MegatronJob, megatron_job
 from planner.model.shell.launches import NOTHING, Given
-from planner.operations.megatron_script import SaidScript, read_script, script_strategy
+from planner.operations.megatron_script import SaidScript, needs_model, read_script, script_strategy
 from planner.strategy.relief_layers import policies
 from planner.strategy.text import complete_strategy
 from profiles.validation import FindingsInvalid
@@ -39,6 +39,8 @@ CLUSTERS = {
 """Back-ends, and where a launch of each is estimated."""
 VOCABULARY = 128_000
 """For scripts whose tokenizer is not told; the truth says nothing of their vocabulary."""
+MODEL = "llama-3.1-8b"
+"""Beside files that say how to train and not what."""
 MORE_DEVICES = 32
 """For examples that are written for one node and whose experts need more."""
 ESTIMATE = "an estimate"
@@ -98,6 +100,10 @@ def estimated(text: str, path: str, given: Given, cluster: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         file = placed(folder, path, text)
         words = ["estimate", "--from", str(file), "--cluster", cluster, "-o", "json", "--quiet"]
+        if needs_model(path):
+            words += ["--model", MODEL, "--sequence-length", "2048"]
+            says_batch = path.endswith(".json") and '"auto"' not in text
+            words += ["--devices", "8"] if says_batch else ["--global-batch-size", "64"]
         words += [word for name, value in given.variables.items() for word in ("--set", f"{name}={value}")]
         said = ""
         for _ in range(3):
@@ -165,7 +171,8 @@ def job_of(record: Mapping[str, Any], text: str) -> MegatronJob:
         return megatron_job(text, record["id"], record["path"], given, VOCABULARY)
     with tempfile.TemporaryDirectory() as folder:
         file = placed(folder, record["path"], text)
-        return read_script(SaidScript(str(file), given.variables, given.arguments))
+        named = MODEL if needs_model(record["path"]) else None
+        return read_script(SaidScript(str(file), given.variables, given.arguments, model=named))
 
 
 def placed(folder: str, path: str, text: str) -> Path:
@@ -189,8 +196,10 @@ def given_to(record: Mapping[str, Any]) -> Given:
 def read_facts(job: MegatronJob) -> dict[str, Any]:
     """The job in the words of the truth."""
     given = script_strategy(job)
-    batch = job.workload.get("global_batch_size", 1)
-    devices = job.num_devices or given.get("tp", 1) * given.get("pp", 1) * given.get("cp", 1)
+    block = given.get("tp", 1) * given.get("pp", 1) * given.get("cp", 1)
+    devices = job.num_devices or block * given.get("ep", 1)
+    each = given.get("micro_batch_size", 1) * given.get("num_microbatches", 1)
+    batch = job.workload.get("global_batch_size", each * devices // block)
     strategy, _ = complete_strategy(given, devices, batch)
     return model_facts(job) | {
         "world_size": job.num_devices,
@@ -201,12 +210,12 @@ def read_facts(job: MegatronJob) -> dict[str, Any]:
         "ep": strategy.ep,
         "etp": strategy.etp,
         "sp": strategy.sp,
-        "dp": strategy.dp,
+        "dp": strategy.dp if job.num_devices else None,
         "dp_replicate": strategy.dp_replicate,
         "cp_kind": strategy.cp_kind,
         "micro_batch": strategy.micro_batch_size,
-        "global_batch": batch,
-        "num_microbatches": strategy.num_microbatches,
+        "global_batch": job.workload.get("global_batch_size"),
+        "num_microbatches": strategy.num_microbatches if job.num_devices or "num_microbatches" in given else None,
         "seq_len": job.workload.get("sequence_length"),
         "precision": job.workload.get("precision"),
         "zero_stage": strategy.zero_stage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +12,7 @@ import typer
 from planner.cli.backend_names import ANY
 from planner.cli.output import talk
 from planner.errors import DocumentInvalid
-from planner.operations.megatron_script import SaidScript, is_script, read_script, script_backend
+from planner.operations.megatron_script import SaidScript, is_script, needs_model, read_script, script_backend
 
 if TYPE_CHECKING:
     from planner.cli.planning import ReadScript
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 From = Annotated[
     str | None,
-    typer.Option("--from", metavar="SCRIPT", help="Megatron-LM launch script: model, batch, devices and strategy."),
+    typer.Option("--from", metavar="SCRIPT", help="Your launch script or job file: model, batch, devices, strategy."),
 ]
 Variables = Annotated[
     list[str] | None,
@@ -73,9 +73,9 @@ def said_job(
                 "Missing option '--model': which model?", where="--model", hint="give --model M, or --from SCRIPT"
             )
         return model, read_script(SaidScript(model, devices=devices)) if is_script(model) else None
-    if model is not None:
+    if model is not None and not needs_model(flags.path):
         raise DocumentInvalid("the script says the model", where="--model", hint="keep one of --model and --from")
-    job = read_script(said_script(flags, devices))
+    job = read_script(replace(said_script(flags, devices), model=model))
     tell_without_effect(job, quiet)
     return flags.path, job
 

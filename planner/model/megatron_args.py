@@ -19,13 +19,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from planner.model import megatron_deepspeed_words, mindspeed_words
 from planner.model.layer_runs import runs_of
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_layers import read_layers
 from planner.model.megatron_strategy import derive, read_strategy, read_workload
 from planner.model.megatron_unmodelled import ArgumentLists, argument_lists, refuse_other_models
 from planner.model.megatron_vocabulary import Vocabulary, read_vocabulary
-from planner.model.mindspeed_words import is_mindspeed, megatron_words, own_strategy
+from planner.model.mindspeed_words import is_mindspeed, own_strategy
 from planner.model.shell.launches import NOTHING, Given, Launch, launch_of
 from planner.model.shell.scope import Undecided
 from planner.model.shell.slurm import devices_of_job
@@ -98,7 +99,7 @@ def megatron_job(
     launch = Launch(_plain_words(text)) if _is_arguments_file(text) else _launch(text, where, given)
     written = MegatronFlags(launch.words, where)
     software = script_software(written, text)
-    flags = _in_megatron_words(launch.words, where) if software == "mindspeed" else written
+    flags = written if software == "megatron" else _in_megatron_words(launch.words, where, software)
     refuse_other_models(flags)
     workload = read_workload(flags)
     strategy, chunk_layers, launched = read_strategy(flags)
@@ -139,9 +140,10 @@ def script_software(flags: MegatronFlags, text: str) -> str:
     return "megatron-deepspeed" if flags.names & {"deepspeed", "deepspeed-config", "zero-stage"} else "megatron"
 
 
-def _in_megatron_words(words: Sequence[str], where: str) -> MegatronFlags:
-    """The arguments of a launch of MindSpeed, as Megatron-LM's."""
-    spelled, findings = megatron_words(words, where)
+def _in_megatron_words(words: Sequence[str], where: str, software: str) -> MegatronFlags:
+    """The arguments of a launch of MindSpeed or Megatron-DeepSpeed, as Megatron-LM's."""
+    dialect = mindspeed_words if software == "mindspeed" else megatron_deepspeed_words
+    spelled, findings = dialect.megatron_words(words, where)
     flags = MegatronFlags(spelled, where)
     flags.findings += findings
     return flags

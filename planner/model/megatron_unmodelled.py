@@ -41,7 +41,8 @@ _OTHER_MODELS = frozenset({
 """Arguments that build layers of other kinds, or come from a file that is not read: no estimate without them."""
 _OLDER = frozenset({
     "use-custom-fsdp", "fp8", "layernorm-epsilon", "activations-checkpoint-method", "activations-checkpoint-num-layers",
-    "zero-stage", "pad-vocab-size-to", "patch-tokenizer-type", "extra-vocab-size", "tokenizer-name-or-path",
+    "zero-stage", "topk", "moe-expert-parallel-size", "expert-interval",
+    "pad-vocab-size-to", "patch-tokenizer-type", "extra-vocab-size", "tokenizer-name-or-path",
 })  # fmt: skip
 """Arguments of earlier releases, Megatron-DeepSpeed and Pai-Megatron-Patch that are read."""
 _DEEPSPEED = frozenset({"deepspeed", "deepspeed-config", "no-pipeline-parallel", "deepspeed-activation-checkpointing"})

@@ -29,8 +29,9 @@ class SaidScript:
     """A launch script, and what is said beside it.
 
     ``variables``: its environment.  ``arguments``: its own; None = nothing is said of them.  ``vocab_size``: tokens of
-    its tokenizer.  ``devices``: instead of the script's own number.  ``sent``: its text where it is no file of this
-    machine; ``beside``: then the texts of the files that it reads, by the names that it calls them.
+    its tokenizer.  ``devices``: instead of the script's own number.  ``model``: of a file that says none.  ``sent``:
+    its text where it is no file of this machine; ``beside``: then the texts of the files that it reads, by the names that
+    it calls them.
     """
 
     path: str
@@ -38,6 +39,7 @@ class SaidScript:
     arguments: tuple[str, ...] | None = None
     vocab_size: int | None = None
     devices: int | None = None
+    model: str | None = None
     sent: str | None = None
     beside: Mapping[str, str] = field(default_factory=dict)
 
@@ -45,6 +47,28 @@ class SaidScript:
     def place(self) -> str:
         """Where errors are: the file, or the part of a request."""
         return self.path if self.sent is None else "/text"
+
+
+def needs_model(path: str, text: str | None = None) -> bool:
+    """Whether a file says how to train and not what: the model is named beside it.  ``text``: its own, if it was sent.
+
+    Raises NotFound, DocumentInvalid.
+    """
+    return Path(path).suffix.lower() == ".json" or (_is_yaml(path) and not _is_maxtext(path, text))
+
+
+def _is_yaml(path: str) -> bool:
+    return Path(path).suffix.lower() in {".yaml", ".yml"}
+
+
+def _is_maxtext(path: str, text: str | None) -> bool:
+    """Whether a YAML file has keys of MaxText and none of Accelerate."""
+    from planner.operations.reading import read_text
+
+    text = read_text(Path(path)) if text is None else text
+    if re.search(r"^(distributed_type|compute_environment)\s*:", text, re.MULTILINE):
+        return False
+    return re.search(r"^(base_config|model_name|per_device_batch_size)\s*:", text, re.MULTILINE) is not None
 
 
 def is_script(reference: str) -> bool:
@@ -70,6 +94,10 @@ def read_script(said: SaidScript) -> MegatronJob:
     text, texts = read_text(path) if said.sent is None else said.sent, list[str]()
     if path.suffix.lower() in {".toml", ".py"}:
         return _torchtitan_job(said, text)
+    if _is_yaml(said.path) and _is_maxtext(said.path, text):
+        return _maxtext_job(said, text)
+    if needs_model(said.path, text):
+        return _configured_job(said, text)
 
     def opened(name: str) -> str | None:
         """A file beside the script, or where the command runs; of a text that was sent no file here."""
@@ -105,6 +133,37 @@ def _torchtitan_job(said: SaidScript, text: str) -> MegatronJob:
         return job_of_toml(text, said.place, words, devices)
     folder = Path(said.path).absolute().parent.name if said.sent is None else ""
     return job_of_module(text, said.place, words, devices, folder)
+
+
+def _maxtext_job(said: SaidScript, text: str) -> MegatronJob:
+    """The run of a MaxText configuration."""
+    from planner.backends.maxtext.job import job_of_yaml
+
+    if said.vocab_size is not None:
+        raise DocumentInvalid("vocab_size is one of its keys", where="--vocab-size", hint="leave it out")
+    for name in said.variables:
+        raise DocumentInvalid(f"a configuration file asks for no {name}", where="--set", hint="leave it out")
+    return job_of_yaml(text, said.place, said.arguments or (), said.devices)
+
+
+def _configured_job(said: SaidScript, text: str) -> MegatronJob:
+    """The run of a configuration of DeepSpeed or Accelerate, of the model that is named beside it."""
+    from planner.backends.accelerate.job import job_of_yaml
+    from planner.backends.deepspeed.job import job_of_config
+    from planner.operations.question import model_of
+
+    if said.model is None:
+        hint = "name it: --model config.json, or a built-in name"
+        raise DocumentInvalid("it does not say which model is trained", where=said.place, hint=hint)
+    if said.vocab_size is not None:
+        raise DocumentInvalid("the model says it", where="--vocab-size", hint="leave it out")
+    launched = said.variables.get("WORLD_SIZE", "")
+    for name in said.variables:
+        if name != "WORLD_SIZE":
+            raise DocumentInvalid(f"a configuration file asks for no {name}", where="--set", hint="leave it out")
+    devices = said.devices or (int(launched) if launched.isdecimal() else None)
+    read = job_of_config if Path(said.path).suffix.lower() == ".json" else job_of_yaml
+    return read(text, said.place, model_of(said.model), said.arguments or (), devices)
 
 
 def _refuse_unnamed(said: SaidScript, script: str, texts: Iterable[str]) -> None:

@@ -7,13 +7,14 @@ Defaults are torchtitan's (0.2.2 ``config/job_config.py``, 0.3.0 ``config/config
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from planner.backends.rules.settings import flat_settings, overridden
 from planner.backends.torchtitan.degrees import SCHEDULES, SELECTIVE_MODULES, expert_tensor_degree
 from planner.backends.torchtitan.flavors import flavor_model, flavors
-from planner.backends.torchtitan.job_file import Called, Open, Sections, module_sections, overridden, toml_sections
+from planner.backends.torchtitan.job_file import Called, Open, Sections, module_sections, toml_sections
 from planner.backends.torchtitan.job_keys import list_of
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import MegatronJob
@@ -275,18 +276,10 @@ def _compiled(reader: _Reader) -> None:
 def _lists(reader: _Reader) -> ArgumentLists:
     found: dict[str, list[str]] = {"used": [], "no_influence": [], "not_modelled": list(reader.missed), "unknown": []}
     quantized = bool(reader.value("model.converters", None))
-    for key, value in _settings("", reader.sections):
+    for key, value in flat_settings(reader.sections):
         if key.startswith("quantize.") and not quantized:  # they are settings of converters
             found["no_influence"].append(key)
             continue
         shown = value.text if isinstance(value, Open) else value.name if isinstance(value, Called) else value
         found[list_of(key, value)].append(f"{key} = {shown}" if not isinstance(shown, (dict, list)) else key)
     return ArgumentLists(**{name: tuple(rows) for name, rows in found.items()})
-
-
-def _settings(above: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from _settings(f"{above}{name}.", value)
-        else:
-            yield f"{above}{name}", value

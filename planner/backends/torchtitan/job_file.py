@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,47 +43,6 @@ def toml_sections(text: str, where: str) -> Sections:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise DocumentInvalid(f"not TOML: {error}", where=where, hint="give a job file of torchtitan") from error
-
-
-def overridden(sections: Sections, words: Sequence[str], where: str) -> dict[str, str]:
-    """Lay ``--section.key VALUE`` over the sections; gives the words that are none, such as ``--config NAME``.
-
-    Raises DocumentInvalid for a word that no setting is in front of.
-    """
-    others: dict[str, str] = {}
-    place = 0
-    while place < len(words):
-        name, equals, value = words[place].removeprefix("--").partition("=")
-        if not words[place].startswith("--"):
-            raise DocumentInvalid(f"{words[place]!r} stands behind no setting", where=where, hint="--section.key VALUE")
-        place += 1
-        if not equals and place < len(words) and not words[place].startswith("--"):
-            value, equals = words[place], "="
-            place += 1
-        path = name.replace("-", "_").split(".")
-        if len(path) == 1:
-            others[path[0]] = value
-            continue
-        below = sections
-        for part in path[:-1]:
-            below = below.setdefault(part, {})
-            if not isinstance(below, dict):
-                raise DocumentInvalid(f"{part} is no section", where=where, hint="--section.key VALUE")
-        if equals:
-            below[path[-1]] = _literal(value)
-        else:
-            below[path[-1].removeprefix("no_")] = not path[-1].startswith("no_")
-    return others
-
-
-def _literal(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return text
 
 
 def module_sections(text: str, config: str, where: str) -> Sections:
