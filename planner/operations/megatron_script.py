@@ -29,9 +29,10 @@ class SaidScript:
     """A launch script, and what is said beside it.
 
     ``variables``: its environment.  ``arguments``: its own; None = nothing is said of them.  ``vocab_size``: tokens of
-    its tokenizer.  ``devices``: instead of the script's own number.  ``model``: of a file that says none.  ``sent``:
-    its text where it is no file of this machine; ``beside``: then the texts of the files that it reads, by the names that
-    it calls them.
+    its tokenizer.  ``devices``: instead of the script's own number.  ``model``: of a file that says none.
+
+    ``sent``: its text where it is no file of this machine; ``beside``: then the texts of the files that it reads, by
+    the names that it calls them.
     """
 
     path: str
