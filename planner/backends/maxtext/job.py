@@ -54,7 +54,7 @@ POLICIES: Mapping[str, tuple[RecomputeModule, ...]] = {
     "save_dot_except_mlp": ("attention_core", "norm", "mlp"),
     "save_dot_with_context_except_mlp": ("norm", "mlp"),
 }
-"""``remat_policy`` -> what is computed again beside experts, which none of these keeps (layers/nnx_decoders.py:1258)."""
+"""``remat_policy`` -> what is computed again beside experts, which none of these keeps (nnx_decoders.py:1258)."""
 
 
 def job_of_yaml(text: str, where: str, words: Sequence[str] = (), devices: int | None = None) -> MegatronJob:
