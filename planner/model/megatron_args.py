@@ -154,8 +154,8 @@ def _is_arguments_file(text: str) -> bool:
 
     A program splits such a file at blanks, so ``Et*3|t*5L`` needs no quotes there, which a shell would ask for.
     """
-    lines = [line.strip() for line in text.splitlines()]
-    return all(line.startswith(("--", "#")) or not line for line in lines) and not re.search(r"[\\'\"$`;&]", text)
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+    return all(line.startswith("--") for line in lines) and not re.search(r"[\\'\"$`;&]", " ".join(lines))
 
 
 def _plain_words(text: str) -> tuple[str, ...]:
