@@ -100,7 +100,7 @@ def estimated(text: str, path: str, given: Given, cluster: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         file = placed(folder, path, text)
         words = ["estimate", "--from", str(file), "--cluster", cluster, "-o", "json", "--quiet"]
-        if needs_model(path):
+        if needs_model(str(file)):
             words += ["--model", MODEL, "--sequence-length", "2048"]
             says_batch = path.endswith(".json") and '"auto"' not in text
             words += ["--devices", "8"] if says_batch else ["--global-batch-size", "64"]
@@ -171,7 +171,7 @@ def job_of(record: Mapping[str, Any], text: str) -> MegatronJob:
         return megatron_job(text, record["id"], record["path"], given, VOCABULARY)
     with tempfile.TemporaryDirectory() as folder:
         file = placed(folder, record["path"], text)
-        named = MODEL if needs_model(record["path"]) else None
+        named = MODEL if needs_model(str(file)) else None
         return read_script(SaidScript(str(file), given.variables, given.arguments, model=named))
 
 

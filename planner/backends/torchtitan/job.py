@@ -20,8 +20,6 @@ from planner.errors import DocumentInvalid
 from planner.model.megatron_args import MegatronJob
 from planner.model.megatron_unmodelled import ArgumentLists
 from planner.model.megatron_vocabulary import Vocabulary
-from planner.model.spec import ModelSpec
-from planner.strategy.relief_layers import first_layers
 from planner.strategy.schedules import ScheduleName
 
 _ONE_CHUNK = frozenset({"1f1b", "gpipe"})
@@ -116,7 +114,7 @@ def _job(sections: Sections, where: str, devices: int | None, version: str) -> M
         tp, ep = strategy["tp"], strategy["ep"]
         declared = reader.number("parallelism.expert_tensor_parallel_degree", 1)
         strategy["etp"] = expert_tensor_degree(tp, ep, experts=True) if ep == 1 else declared
-    strategy |= _recompute(reader, model, strategy, version)
+    strategy |= _recompute(reader, version)
     _compiled(reader)
     return MegatronJob(
         model,
@@ -251,18 +249,19 @@ def _switches(reader: _Reader, strategy: Mapping[str, Any], version: str) -> dic
     }
 
 
-def _recompute(reader: _Reader, model: ModelSpec, strategy: Mapping[str, Any], version: str) -> dict[str, Any]:
+def _recompute(reader: _Reader, version: str) -> dict[str, Any]:
     mode = reader.value("activation_checkpoint.mode", "selective")
     option = "op" if version == "0.3.0" else str(reader.value("activation_checkpoint.selective_ac_option", "2"))
     if mode in ("none", "full"):
         return {"recompute": mode}
     if mode == "selective" and option == "op":
         return {"recompute": "selective", "recompute_modules": SELECTIVE_MODULES}
-    if mode == "selective" and option.isdecimal() and int(option) > 0:
-        chunk = model.num_layers // (strategy["pp"] * strategy["vpp"])
-        count = chunk // int(option)
-        reader.told.append(f"every {option}. layer is recomputed whole: predicted as the first {count} of each chunk")
-        return {"recompute": first_layers(count) if count else "none"}
+    if mode == "selective" and option == "1":
+        return {"recompute": "full"}
+    if mode == "selective" and option.isdecimal():
+        # No plan of this back-end has layers of both kinds.
+        reader.missed.append(f"every {option}. layer is recomputed whole (recompute by operation is predicted)")
+        return {"recompute": "selective", "recompute_modules": SELECTIVE_MODULES}
     reader.missed.append(f"activation_checkpoint.mode = {mode} (no recompute is predicted)")
     return {"recompute": "none"}
 

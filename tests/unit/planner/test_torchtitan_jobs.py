@@ -87,7 +87,7 @@ def test_layers_are_dealt_with_a_place_for_the_ends() -> None:
 
 @pytest.mark.parametrize(
     ("option", "expected"),
-    [("op", "selective"), ("2", "full-first-16"), ("4", "full-first-8"), ("1", "full-first-32")],
+    [("op", "selective"), ("2", "selective"), ("1", "full")],
 )
 def test_selective_recompute(option: str, expected: str) -> None:
     words = ("--activation_checkpoint.mode=selective", f"--activation_checkpoint.selective_ac_option={option}")
@@ -96,7 +96,8 @@ def test_selective_recompute(option: str, expected: str) -> None:
 
 def test_the_default_recomputes_every_second_layer() -> None:
     job = job_of_toml("[model]\nflavor = '8B'\n", "train.toml", (), 8)
-    assert job.strategy["recompute"] == "full-first-16"
+    assert job.strategy["recompute"] == "selective"
+    assert "every 2. layer is recomputed whole (recompute by operation is predicted)" in job.arguments.not_modelled
     assert "layers that are not compiled (compiled ones are predicted)" in job.arguments.not_modelled
 
 
