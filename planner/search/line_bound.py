@@ -8,7 +8,8 @@ expert parameters comes about in the same way and bounds the tail.  The first k 
 k / H of them, H the longest span that is fast enough: over the model, relief takes that share at least of what
 relieving every layer would take.
 
-With one layer kind nothing but the tail, and relief of some layers, keeps this from being the step time itself.
+With one layer kind nothing but the tail, and relief of some layers, keeps this from being the step time itself.  With
+several kinds the bound with each layer where it stands (``planner.search.line_dealings``) is taken where it is higher.
 Shape letters: R rows, Q pairs of a row and a number of relieved layers, P stages, H lengths, V mixtures, N layer kinds.
 """
 
@@ -148,7 +149,8 @@ class LineBound:
             tail_s = self._least_tail_s(row[at], held[at], most)
             step_s[at] = (makespan + tail_s) * (1 - ROUNDING)
             if self._line is not None:
-                step_s[at[self._too_slow(row[at], relieved[at], longest[at], (total_s[at], tail_s), cutoff_s)]] = np.inf
+                in_order_s = self._in_order_s(row[at], relieved[at], longest[at], (total_s[at], tail_s))
+                step_s[at] = np.where(in_order_s < cutoff_s, np.maximum(step_s[at], in_order_s), np.inf)
         return step_s
 
     @cached_property
@@ -162,21 +164,21 @@ class LineBound:
         kinds, tables = np.array(self.costs.kind_sequence), (layer_columns(self.cost), self.paths.weights(), ends)
         return Line(kinds, self.least, limit, *tables, moment_columns(self.moments))
 
-    def _too_slow(self, row: Ints, relieved: Ints, longest: Ints, known: tuple[Array, Array], cutoff_s: float) -> Mask:
-        """Pairs that no dealing brings below the cutoff (``planner.search.line_dealings``): [Q].
+    def _in_order_s(self, row: Ints, relieved: Ints, longest: Ints, known: tuple[Array, Array]) -> Array:
+        """Lower bound of pairs with each layer where it stands (``planner.search.line_dealings``): [Q].
 
-        ``known``: what all stages take together and the tail, at least.
+        ``known``: what all stages take together and the tail, at least.  Infinity where no dealing fits.
         """
         assert self._line is not None
         values = self._line.least_values(row, relieved, longest) * (1 - IN_ORDER)
-        slow = np.isinf(values[:, REST])
-        at = np.flatnonzero(~slow)
+        step_s = np.full(len(row), np.inf)
+        at = np.flatnonzero(np.isfinite(values[:, REST]))
         row, values, (total_s, tail_s) = row[at], values[at], (each[at] for each in known)
         total_s = np.maximum(total_s, self.total_s[row] + values[:, RELIEF])
         makespan = self.paths.take(row).longest_s(total_s, values[:, REST])
         tails = self.costs.tail_parts_s(take(self.cost, row), values[:, FULLEST_DENSE], values[:, FULLEST_EXPERT])
-        slow[at] = makespan + np.maximum(tails[0] + tails[1], tail_s) >= cutoff_s
-        return slow
+        step_s[at] = (makespan + np.maximum(tails[0] + tails[1], tail_s)) * (1 - ROUNDING)
+        return step_s
 
     def _relief_total_s(self, relief_s: Array, relieved: Ints, longest: Ints, share: Array) -> Array:
         """What relief takes over the whole model at least: [Q]."""
