@@ -62,6 +62,7 @@ class MegatronJob:
     ``launches``: training runs that the script starts; the first is read.
     ``set_by_script``: variables that were given and that the script sets itself all the same.
     ``software``: the back-end that runs it.
+    ``megatron_defaults``: whether what ``strategy`` leaves out is what Megatron-LM's arguments have by default.
     """
 
     model: ModelSpec
@@ -78,6 +79,7 @@ class MegatronJob:
     launches: int = 0
     set_by_script: tuple[str, ...] = ()
     software: str = "megatron"
+    megatron_defaults: bool = False
 
 
 def megatron_job(
@@ -130,6 +132,7 @@ def megatron_job(
         launches=launch.count,
         set_by_script=launch.set_by_script,
         software=software,
+        megatron_defaults=True,
     )
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from planner.model.megatron_args import MegatronJob
     from planner.model.spec import ModelSpec
 
-_MEGATRON = frozenset({"megatron", "megatron-deepspeed", "mindspeed"})
-"""Back-ends whose runs Megatron-LM's arguments describe."""
 SUFFIXES = frozenset({".sh", ".bash", ".args", ".txt", ".slurm", ".sbatch"})
 
 
@@ -180,7 +178,7 @@ def script_strategy(job: MegatronJob) -> dict[str, Any]:
     """Strategy fields as the script means them: what Megatron-LM has off by default is off."""
     from planner.model.megatron_strategy import with_what_is_off
 
-    return with_what_is_off(job.strategy) if job.software in _MEGATRON else dict(job.strategy)
+    return with_what_is_off(job.strategy) if job.megatron_defaults else dict(job.strategy)
 
 
 def plain_strategy(job: MegatronJob) -> dict[str, int | str | bool]:

@@ -165,7 +165,13 @@ class LocalService:
             self._kept[plan.plan_id] = True
 
     def _known(self, problem: Problem) -> Plan | None:
-        stored = self._stored().find_plan(problem.problem_id)
+        from planner.store.errors import StoreError
+
+        try:
+            stored = self._stored().find_plan(problem.problem_id)
+        except StoreError:
+            # The search answers all the same; that its plan cannot be kept is told after the answer.
+            return None
         if stored is None or not stored.is_final:
             return None
         self._remember(stored)

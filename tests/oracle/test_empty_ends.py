@@ -24,7 +24,7 @@ from tests.search_problems import Pin, Size, random_problem
 SIZE = Size(max_devices=8, max_layers=6, max_batch=12, narrowings=1)
 QUICK = SearchOptions(top_k=0)
 # Of each matrix some where an end holds no layer, with one chunk a device and with several.
-EMPTY_ENDS = (7007, 7008, 7027, 7031, 7038, 7043)
+EMPTY_ENDS = (7007, 7008, 7027, 7031, 7036, 7038, 7043)
 MORE_EMPTY_ENDS = (8009, 8013, 8089, 8092)
 
 
