@@ -20,17 +20,16 @@ from pydantic import Field
 
 from planner.answers.explain.leaning import leaning_view
 from planner.backends.asked import physics_of
-from planner.errors import NoFeasiblePlan
+from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.model.spec import LayerRun, ModelSpec
 from planner.plan.plan import Plan
 from planner.predict.coverage.coverage import MEASURED_SIGMA
-from planner.predict.coverage.leaning import ROOFLINE_SIGMA
 from planner.predict.uncertainty import step_interval_s
 from planner.question.problem import Problem
 from planner.search.estimate import estimate
-from planner.strategy.fields import DERIVED_FIELDS
 from planner.strategy.strategy import Strategy
 from profiles.document import Document
+from profiles.scaling import scale_cluster
 from profiles.validation import FindingsInvalid
 
 LARGE = 512
@@ -102,7 +101,6 @@ def _least_dp(strategy: Strategy) -> int:
 def _operators(plan: Plan) -> Rung:
     view = leaning_view(plan, rows=8)
     measured = {**view.input_sigma, "compute": MEASURED_SIGMA}
-    measured.setdefault("network", ROOFLINE_SIGMA["network"])
     commands = tuple(line for line in view.commands if not line.startswith("torchrun"))
     return Rung(
         what="the operators of one layer, on one device",
@@ -128,7 +126,7 @@ def _smaller(plan: Plan, size: int, *, of_stage: bool) -> Rung:
     batch = shorter.global_batch_size
     try:
         found = estimate(_question(plan, model, size, batch), shorter, relief="where_needed")
-    except (FindingsInvalid, NoFeasiblePlan) as error:
+    except (DocumentInvalid, FindingsInvalid, NoFeasiblePlan) as error:
         return Rung(what=what, reason=error.what)
     if found.status == "infeasible":
         over = (found.peak_memory_bytes - found.memory_limit_bytes) / 2**30
@@ -172,10 +170,7 @@ def _shorter(plan: Plan, strategy: Strategy, pp: int, dp: int) -> Strategy:
 
 def _question(plan: Plan, model: ModelSpec, devices: int, batch: int) -> Problem:
     problem = plan.problem
-    pool = problem.cluster.pools[0]
-    nodes = max(1, devices // pool.devices_per_node)
-    smaller = pool.model_copy(update={"num_nodes": nodes, "devices_per_node": min(devices, pool.devices_per_node)})
-    cluster = problem.cluster.model_copy(update={"pools": (smaller,)})
+    cluster = scale_cluster(problem.cluster, devices)
     constraints = problem.constraints.model_copy(
         update={"pins": {}, "forbids": (), "max_step_time_s": None, "backends": (plan.backend,)}
     )
@@ -192,7 +187,6 @@ def _commands(plan: Plan, found: Plan, file: str) -> tuple[str, ...]:
         f"--pin {name}={_word(value)}"
         for name, value in strategy.to_dict().items()
         if name in ("tp", "sp", "cp", "ep", "etp", "pp", "vpp", "zero_stage", "recompute", "micro_batch_size")
-        and name not in DERIVED_FIELDS
     )
     spelled = ",".join(
         f"{short}={getattr(strategy, name)}"
