@@ -120,13 +120,7 @@ def _torchtitan_job(said: SaidScript, text: str) -> MegatronJob:
     """The run of a job file or config module of torchtitan; its number of devices is the launcher's."""
     from planner.backends.torchtitan.job import job_of_module, job_of_toml
 
-    if said.vocab_size is not None:
-        raise DocumentInvalid("torchtitan's flavors say it", where="--vocab-size", hint="leave it out")
-    for name in said.variables:
-        if name not in {"WORLD_SIZE", "NGPU"}:
-            raise DocumentInvalid(f"a job file of torchtitan asks for no {name}", where="--set", hint="leave it out")
-    launched = said.variables.get("WORLD_SIZE") or said.variables.get("NGPU") or ""
-    devices = said.devices or (int(launched) if launched.isdecimal() else None)
+    devices = _devices_beside(said, "a job file of torchtitan", "torchtitan's flavors say it", ("WORLD_SIZE", "NGPU"))
     words = said.arguments or ()
     if Path(said.path).suffix.lower() == ".toml":
         return job_of_toml(text, said.place, words, devices)
@@ -138,11 +132,8 @@ def _maxtext_job(said: SaidScript, text: str) -> MegatronJob:
     """The run of a MaxText configuration."""
     from planner.backends.maxtext.job import job_of_yaml
 
-    if said.vocab_size is not None:
-        raise DocumentInvalid("vocab_size is one of its keys", where="--vocab-size", hint="leave it out")
-    for name in said.variables:
-        raise DocumentInvalid(f"a configuration file asks for no {name}", where="--set", hint="leave it out")
-    return job_of_yaml(text, said.place, said.arguments or (), said.devices)
+    devices = _devices_beside(said, "a configuration file", "vocab_size is one of its keys")
+    return job_of_yaml(text, said.place, said.arguments or (), devices)
 
 
 def _configured_job(said: SaidScript, text: str) -> MegatronJob:
@@ -154,15 +145,23 @@ def _configured_job(said: SaidScript, text: str) -> MegatronJob:
     if said.model is None:
         hint = "name it: --model config.json, or a built-in name"
         raise DocumentInvalid("it does not say which model is trained", where=said.place, hint=hint)
-    if said.vocab_size is not None:
-        raise DocumentInvalid("the model says it", where="--vocab-size", hint="leave it out")
-    launched = said.variables.get("WORLD_SIZE", "")
-    for name in said.variables:
-        if name != "WORLD_SIZE":
-            raise DocumentInvalid(f"a configuration file asks for no {name}", where="--set", hint="leave it out")
-    devices = said.devices or (int(launched) if launched.isdecimal() else None)
+    devices = _devices_beside(said, "a configuration file", "the model says it", ("WORLD_SIZE",))
     read = job_of_config if Path(said.path).suffix.lower() == ".json" else job_of_yaml
     return read(text, said.place, model_of(said.model), said.arguments or (), devices)
+
+
+def _devices_beside(said: SaidScript, file: str, vocabulary: str, names: tuple[str, ...] = ()) -> int | None:
+    """Devices that flags or the launcher's variables ``names`` say of a file that is no shell script.
+
+    Raises DocumentInvalid for another variable, and for a vocabulary, which ``vocabulary`` says where it is from.
+    """
+    if said.vocab_size is not None:
+        raise DocumentInvalid(vocabulary, where="--vocab-size", hint="leave it out")
+    for name in said.variables:
+        if name not in names:
+            raise DocumentInvalid(f"{file} asks for no {name}", where="--set", hint="leave it out")
+    launched = next((said.variables[name] for name in names if said.variables.get(name)), "")
+    return said.devices or (int(launched) if launched.isdecimal() else None)
 
 
 def _refuse_unnamed(said: SaidScript, script: str, texts: Iterable[str]) -> None:
