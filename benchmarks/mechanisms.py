@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from planner.evidence.accuracy.ranking import ranking_score
-from planner.evidence.runs.prediction import MappedRun, Prediction, predict_runs
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import Prediction, predict_runs
 from planner.evidence.runs.sources import source_group
 from planner.predict.physics.physics import TUNED, Physics
 

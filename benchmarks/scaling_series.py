@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.evidence.runs.prediction import MappedRun, map_rows, predict_runs
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import map_rows, predict_runs
 from planner.evidence.runs.sources import source_group
 from planner.predict.uncertainty import PLAN_LEVEL, Z
 from planner.strategy.strategy import Strategy

@@ -19,7 +19,8 @@ from typing import Any
 
 from planner.backends.registry import software
 from planner.errors import NotFound
-from planner.evidence.runs.prediction import MappedRun, map_rows
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import map_rows
 from planner.evidence.runs.truth import read_truth
 from planner.question.problem import Constraints, Problem
 from planner.search.membership import Membership, membership

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.space_survey import SHARED
-from planner.evidence.runs.prediction import MappedRun, map_rows
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import map_rows
 from planner.evidence.runs.truth import read_truth
 from planner.model.load import load_model
 from planner.plan.plan import Plan

@@ -23,7 +23,8 @@ from planner.evidence.accuracy.run_features import run_features
 from planner.evidence.calibration.calibrate import CalibrationRun
 from planner.evidence.calibration.calibrate import calibrate as fit_factors
 from planner.evidence.calibration.document import Calibration as FactorDocument
-from planner.evidence.runs.prediction import DATASHEET, MappedRun, Prediction, predict_runs
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import DATASHEET, Prediction, predict_runs
 from planner.evidence.runs.sources import source_group
 from planner.question.factors import SPREAD_ROWS, Factors
 from solver.arrays import Array

@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 from planner.evidence.accuracy.statistics import memory_figures, oom_figures, time_figures
-from planner.evidence.runs.prediction import MappedRun, Prediction, predict_runs
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import Prediction, predict_runs
 from planner.evidence.runs.sources import source_group
 from planner.predict.physics.host import EAGER_LAUNCH_S, MEGATRON_CALL_S, MEGATRON_LAUNCH_S
 

@@ -20,7 +20,8 @@ from typing import Any
 
 from planner.backends.registry import backends
 from planner.evidence.accuracy.headline import is_tuned
-from planner.evidence.runs.prediction import MappedRun, Prediction
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import Prediction
 from planner.evidence.runs.sources import source_group
 from planner.question.problem import Constraints, Problem
 from planner.search.find import find_plan

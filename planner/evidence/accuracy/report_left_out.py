@@ -20,8 +20,8 @@ def left_out_tables(data: Data) -> Iterable[ReportTable]:
     said = (
         "Sources of which no row chose any constant: what a source that nobody has seen gets. These figures come first;"
         " those of the next tables are of sources that partly helped to make the cost model. Rules that read a row's"
-        " words (losses in parts, frozen fp32 weights, whole numbers of memory) were written with rows of torchtune,"
-        " prime-rl and FlagPerf in sight: memory of sources yet unseen may be worse."
+        " words, and facts of libraries read in their code, were written with rows of BLOOM, InternEvo, torchtune,"
+        " litgpt, Qwen, prime-rl, torchao and FlagPerf in sight: memory of sources yet unseen may be worse."
     )
     columns = ("what", ">n", ">target", ">measured", "")
     yield ReportTable("left-out", "On sources left out whole", said, columns, rows)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.evidence.runs.prediction import MappedRun, Prediction
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import Prediction
 from planner.predict.uncertainty import CLASS_OF_TERM
 from solver.arrays import Array
 

@@ -17,7 +17,8 @@ from planner.evidence.calibration.document import Calibration, ErrorFigures, Fit
 from planner.evidence.calibration.fit import FitProblem, standard_errors
 from planner.evidence.calibration.ladder import Step, climb
 from planner.evidence.calibration.response import MemoryResponse, Predict, Response, TimeResponse
-from planner.evidence.runs.prediction import DATASHEET, Inputs, MappedRun, Prediction, Unmapped, predict_runs
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import DATASHEET, Inputs, Prediction, Unmapped, predict_runs
 from planner.predict.uncertainty import Z
 from planner.question.factors import Factors
 from planner.version import __version__

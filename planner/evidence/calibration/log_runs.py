@@ -16,7 +16,8 @@ from planner.backends.registry import backends
 from planner.errors import DocumentInvalid
 from planner.evidence.calibration.calibrate import CalibrationRun
 from planner.evidence.runs.flavours import DEFAULT, FSDP, TORCHTITAN, Flavour, MemoryMeaning
-from planner.evidence.runs.prediction import MappedRun, Unmapped
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import Unmapped
 from planner.evidence.runs.row_strategy import (
     arithmetic_of_row,
     chunk_layers_of_row,

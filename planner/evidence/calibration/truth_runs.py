@@ -13,7 +13,8 @@ from typing import Literal
 from planner.backends.backend import Software
 from planner.evidence.calibration.calibrate import CalibrationRun
 from planner.evidence.calibration.runs_of_backend import as_said, is_of
-from planner.evidence.runs.prediction import MappedRun, Unmapped, map_rows
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import Unmapped, map_rows
 from planner.evidence.runs.row_flavour import row_software
 from planner.evidence.runs.sources import source_group
 from planner.evidence.runs.truth import TruthRow

@@ -29,6 +29,9 @@ TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
 ENDS_TOO = re.compile(r"embedding and output layer trained", re.IGNORECASE)
 TRAINED_BYTES = 16.0
 """fp32 weight, gradient and two moments of a trained adapter parameter."""
+TRAINED_END_BYTES = 8.0
+"""Of a parameter of the ends that is trained beside the adapters: PEFT trains a copy in the module's own precision
+(peft, utils/other.py, ModulesToSaveWrapper), here 16 bit: weight, gradient, two moments; the frozen original stays."""
 PLAIN_PASSES = 9.5
 """Hidden-wide 16-bit tensors that PEFT's eager adapter moves in one pass beside one matmul: dropout reads, writes and
 masks (2.5), the first matmul reads (1), the second writes (1), the scale reads and writes (2), the sum reads two and
@@ -52,13 +55,18 @@ def adapters_of(notes: str, model: ModelSpec) -> Adapters:
     """What learns in a run of adapters: of the whole model."""
     match = RANK.search(notes)
     rank = int(next(group for group in match.groups() if group)) if match else USUAL_RANK
-    names = next((found for words, found in TARGETS if re.search(words, notes)), TARGETS[0][1])
+    names = adapted_matrices(notes)
     kinds = model.layer_kind_sequence()
     parameters = sum(
         rank * _widths(name, model.layer_kinds[kind], model.hidden_size) for kind in kinds for name in names
     )
     ends = embedding_parameters(model) + head_parameters(model) if ENDS_TOO.search(notes) else 0
     return Adapters(len(names) * len(kinds), float(parameters), float(ends))
+
+
+def adapted_matrices(notes: str) -> tuple[str, ...]:
+    """Matrices of a layer that have an adapter."""
+    return next((found for words, found in TARGETS if re.search(words, notes)), TARGETS[0][1])
 
 
 def _widths(name: str, layer: LayerSpec, hidden: int) -> int:
@@ -81,4 +89,4 @@ def _widths(name: str, layer: LayerSpec, hidden: int) -> int:
 
 def passes_of(software: SoftwareDescription) -> float:
     """Hidden-wide tensors that one adapter moves in one pass."""
-    return FUSED_PASSES if software.kernels == "fast-kernels" or software.compiled == "yes" else PLAIN_PASSES
+    return FUSED_PASSES if software.kernels == "fast-kernels" or software.compiles else PLAIN_PASSES

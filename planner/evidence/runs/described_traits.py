@@ -16,11 +16,20 @@ FUSED_BY: dict[str, frozenset[str]] = {
 """Operator classes that a library of kernels fuses (liger_kernel.transformers; fms-acceleration's fused operators)."""
 
 
+COMPILED_LOGIT_BYTES = 2.0
+"""Of a logit under a compiled loss: the 16-bit logits, from which softmax is made again, and their 16-bit gradient
+(torch, inductor: reductions over the logits and one kernel for the gradient)."""
+
+
 def described_traits(flavour: Flavour, said: SoftwareDescription) -> Physics:
     """Traits of a run.  Attention is the library's unless the library is unknown or runs PyTorch's layers."""
     traits = flavour.traits
-    if traits.unfused and said.compiled == "yes":
+    if traits.unfused and said.compiles:
         traits = replace(traits, unfused=frozenset(), eager_pointwise=False, keeps_gate_output=False, norm_copies=0.0)
+    if traits.operator_checkpointing and said.compiles:
+        traits = replace(traits, compiled_checkpointing=True)
+    if flavour.backend == "torchtitan" and said.loss == "fused" and said.compiles:
+        traits = replace(traits, kept_logit_bytes=COMPILED_LOGIT_BYTES, passing_logit_bytes=COMPILED_LOGIT_BYTES)
     if flavour.whole_layers:
         fused = FUSED_BY.get(said.kernels, frozenset())
         fused |= frozenset({"cross_entropy"}) if said.loss in ("fused", "chunked") else frozenset()

@@ -57,6 +57,11 @@ class Flavour:
     """What the runs recomputed, where the row's column is known to say something else."""
     shards_by_default: bool = False
     """Rows without degrees shard parameters over all devices, each taking its part of the batch at once (JAX)."""
+    sharding: str = ""
+    """How the runs sharded, where the row's column is known to say something else."""
+    step_bytes: float = 0.0
+    """Bytes a parameter of this rank's part that the optimizer step allocates as one block each, and frees: an
+    allocator without expandable segments cannot cut them from what activations have left, so its pool holds both."""
     whole_layers: bool = False
     """Layers run whole by PyTorch on each device: their memory is ``planner.evidence.runs.whole_layer_memory``'s."""
     forced_balance: bool = False
@@ -92,10 +97,16 @@ MEGATRON_2021 = Flavour(
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
 MEGATRON_2022 = replace(MEGATRON_2021, name="Megatron-LM of 2022", backend="megatron==23.04")
 """The same with sequence parallelism and selective recompute, where a row says so (arXiv 2205.05198, section 6)."""
+FLAT_STEP_BYTES = 6.0
+"""A flat 16-bit gradient and its fp32 copy (DeepSpeed, runtime/zero/stage_1_and_2.py, step,
+flatten_dense_tensors_aligned and its cast; InternEvo, solver/optimizer/hybrid_zero_optim.py, _step)."""
 MEGATRON_DEEPSPEED = replace(
-    MEGATRON_2021, name="Megatron-DeepSpeed", backend="megatron-deepspeed", traits=megatron_deepspeed.MEGATRON_DEEPSPEED
-)
+    MEGATRON_2021, name="Megatron-DeepSpeed", backend="megatron-deepspeed",
+    traits=megatron_deepspeed.MEGATRON_DEEPSPEED, step_bytes=FLAT_STEP_BYTES,
+)  # fmt: skip
 """MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
+BIGSCIENCE_1B3 = replace(MEGATRON_DEEPSPEED, sharding="zero1")
+"""Its launcher sets ZERO_STAGE=1 (bigscience@9e64edec2, train/tr3-1B3-baseline/tr3m-1B3-emb-norm-pile.slurm, 117)."""
 SAILOR = replace(MEGATRON_DEEPSPEED, name="Sailor (Megatron-DeepSpeed)", memory="allocated")
 """It is built on Megatron-DeepSpeed (eth-easl/sailor, README)."""
 FSDP = Flavour(
@@ -159,7 +170,10 @@ SIMUMAX = Flavour(
     "Megatron-LM without overlap", backend="megatron", overlap_grad_reduce=False, overlap_param_gather=False
 )
 """The ground-truth table says that these runs overlap nothing."""
-INTERNEVO = Flavour("InternEvo", backend="internevo", gradient_dtype="bf16", sequence_parallel=False, memory="process")
+INTERNEVO = Flavour(
+    "InternEvo", backend="internevo", gradient_dtype="bf16", sequence_parallel=False, memory="process",
+    step_bytes=FLAT_STEP_BYTES,
+)  # fmt: skip
 JAX = Flavour(
     "JAX / MaxText", backend="maxtext", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
     shards_by_default=True,
@@ -171,9 +185,11 @@ ZERO_BUBBLE = replace(
 """Megatron-LM's local kernels without flash attention, fp16, dropout as it is by default (examples/pretrain_zbh1.sh);
 the paper counts kept activations with the scores, s b (34 h + 5 a s) (arXiv 2401.10241, section 2.1)."""
 BF16_OPTIMIZER = replace(
-    MEGATRON_2021, name="Megatron-DeepSpeed, bf16", backend="megatron-deepspeed", gradient_dtype="fp32"
-)
-"""DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32 (runtime/bf16_optimizer.py)."""
+    MEGATRON_2021, name="Megatron-DeepSpeed, bf16", backend="megatron-deepspeed", gradient_dtype="fp32",
+    traits=replace(megatron.MEGATRON_2021, reduce_bucket_elements=deepspeed.DEEPSPEED.reduce_bucket_elements),
+)  # fmt: skip
+"""DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32, beside 16-bit ones
+(runtime/bf16_optimizer.py)."""
 MEGASCALE = Flavour("MegaScale", backend="megascale", zero_stage=2, overlap_tp=True, traits=megascale.MEGASCALE)
 """ZeRO-2, chunks of an interleaved pipeline, tensor-parallel collectives fused with matmuls (arXiv 2402.15627, sections
 2 and 3.2)."""
@@ -201,7 +217,15 @@ COMPILED_FSDP = Flavour(
     "PyTorch FSDP2, compiled", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, whole_layers=True,
     traits=replace(hugging_face.TRANSFORMERS, name="fsdp2-compiled", summary="FSDP2, compiled", fp32_shards=True),
 )  # fmt: skip
-PADDLE = Flavour("PaddleNLP", gradient_dtype="bf16", memory="process")
+PLAIN_GATE = replace(TUNED, keeps_gate_output=True, unfused=frozenset({"activation", "rope"}))
+PADDLE = Flavour("PaddleNLP", gradient_dtype="bf16", memory="process", traits=PLAIN_GATE)
+"""Fused norms and flash attention by flags; SiLU, product and rotation are Paddle's own kernels (FlagPerf@1b5a03039,
+training/nvidia/llama1_7B-paddle/config: use_fused_rms_norm; PaddleNLP, transformers/llama/modeling.py, LlamaMLP)."""
+MEGATRON_2023 = Flavour(
+    "Megatron-LM of 2023", memory="process", traits=replace(PLAIN_GATE, attention_output_copies=1.0)
+)
+"""FlagScale, a fork of Megatron-LM of 2023: SwiGLU as torch's silu and product, flash-attention's package on transposed
+copies (Megatron-LM 23.x, core/transformer/mlp.py, model/transformer.py FlashSelfAttention)."""
 FLAGSCALE = Flavour("Megatron-DeepSpeed since FlashAttention", memory="process", sequence_parallel=False)
 
 OF_ITS_LIBRARY = (NANOTRON, LLM_FOUNDRY, TORCHTITAN, JAX, AUTOMODEL, NEMO, MEGASCALE)
@@ -212,6 +236,8 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     ("vtrain", VTRAIN),
     ("megatron-test", MEGATRON_CI),
     ("megatron-deepspeed-2021", MEGATRON_DEEPSPEED),
+    ("bigscience-1b3", BIGSCIENCE_1B3),
+    ("megatron-2023", MEGATRON_2023),
     ("megatron-2021", MEGATRON_2021),
     ("megatron-2022", MEGATRON_2022),
     ("fms-fsdp", FSDP),

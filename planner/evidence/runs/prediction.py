@@ -16,7 +16,8 @@ import numpy as np
 from planner.errors import DocumentInvalid, ProfileMissing
 from planner.evidence.runs.adapter_seconds import Pace, adapter_seconds
 from planner.evidence.runs.flavours import Flavour, studied_on
-from planner.evidence.runs.resident import resident_bytes
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.reported_memory import device_bytes, reported_bytes
 from planner.evidence.runs.row_cluster import cluster_of_row
 from planner.evidence.runs.row_flavour import flavour_of_row
 from planner.evidence.runs.row_model import model_of_row
@@ -32,22 +33,19 @@ from planner.evidence.runs.software import NOTHING_SAID, SoftwareDescription, de
 from planner.evidence.runs.stated_rate import with_stated_rate
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
-from planner.evidence.runs.whole_layer_memory import whole_layer_peak_bytes
 from planner.model.flops import model_flops_per_token
 from planner.model.spec import ModelSpec
 from planner.predict.candidate import Candidate, Split
-from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, WORKSPACE_BYTES, Hardware, hardware_of
+from planner.predict.cost.hardware import Hardware, hardware_of
 from planner.predict.cost.row_cost import CostModel
 from planner.predict.memory.fit_chance import usable_bytes
-from planner.predict.physics.physics import Physics
 from planner.predict.uncertainty import step_interval_s, z_of
 from planner.question.factors import NEUTRAL, Factors
-from planner.question.problem import Constraints, Workload
+from planner.question.problem import Constraints
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import RowContext, row_context, take
 from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.strategy import Relief, Strategy
-from profiles.cluster import Cluster
 from profiles.device import Device
 from profiles.prediction.profile import Profile
 from profiles.prediction.reference import ProfileReference
@@ -63,11 +61,6 @@ WHOLE_LAYER_MARGIN = 1.03
 Mistral 7B and Llama 3 8B, 111 rows."""
 STATED_LEVEL = 0.90
 """What the intervals of ``accuracy`` are meant to hold; those of plans: ``planner.predict.uncertainty.PLAN_LEVEL``."""
-RESERVED_PER_ALLOCATED = 1.10
-"""Memory that PyTorch's caching allocator holds for each byte in use at the peak: rounding, segments and blocks that
-fit no later tensor.  Read off five torchtitan runs of the fit part (1.06-1.16; a sixth, of another cluster, is far
-off).  Fit part, together with what the back-end keeps: mean error of reserved memory 74 % -> 10 %; held part
-124 % -> 28 %.  A plan's own memory is what is allocated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,23 +140,6 @@ class Unmapped:
 
     row: TruthRow
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class MappedRun:
-    """A measured run in the planner's terms."""
-
-    row: TruthRow
-    flavour: Flavour
-    model: ModelSpec
-    cluster: Cluster
-    workload: Workload
-    strategy: Strategy
-    chunk_layers: tuple[int, ...]
-    arithmetic: str
-    """Precision of the matmuls, wider or narrower than a plan may ask for (fp32, fp4)."""
-    traits: Physics
-    software: SoftwareDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,15 +243,15 @@ def _predict_batch(
     unsaid = [
         index
         for index, (_, candidate) in enumerate(evaluated)
-        if not batch[index].row.recompute and _device_bytes(batch[index], candidate) > limit_bytes
+        if not batch[index].row.recompute and device_bytes(batch[index], candidate) > limit_bytes
     ]
     leanest = _evaluate([_recomputed(batch[index]) for index in unsaid], hardware)
     least = {
-        index: _device_bytes(_recomputed(batch[index]), candidate)
+        index: device_bytes(_recomputed(batch[index]), candidate)
         for index, (_, candidate) in zip(unsaid, leanest, strict=True)
     }
     for index, (context, candidate) in enumerate(evaluated):
-        least_bytes = least.get(index, _device_bytes(batch[index], candidate))
+        least_bytes = least.get(index, device_bytes(batch[index], candidate))
         predictions.append(_prediction(batch[index], context, candidate, flops, least_bytes))
 
 
@@ -326,8 +302,8 @@ def _prediction(
     return Prediction(
         row=mapped.row,
         step_time_s=candidate.step_time_s + more_s,
-        peak_memory_bytes=_reported_bytes(candidate, mapped),
-        total_memory_bytes=_device_bytes(mapped, candidate),
+        peak_memory_bytes=reported_bytes(candidate, mapped),
+        total_memory_bytes=device_bytes(mapped, candidate),
         memory_limit_bytes=_limit_bytes(hardware, mapped.flavour),
         device_memory_bytes=hardware.memory_bytes,
         breakdown_s=breakdown_s,
@@ -342,49 +318,3 @@ def _prediction(
         num_layers=mapped.model.num_layers,
         devices_per_node=hardware.pool.devices_per_node,
     )
-
-
-def _device_bytes(mapped: MappedRun, candidate: Candidate) -> float:
-    """Memory of the worst rank, with what no allocator counts."""
-    if not runs_whole_layers(mapped):
-        return candidate.peak_memory_bytes
-    allocated = whole_layer_peak_bytes(mapped.row, mapped.model, mapped.strategy, mapped.software)
-    return allocated + _outside_allocator_bytes(mapped.strategy)
-
-
-def _reported_bytes(candidate: Candidate, mapped: MappedRun) -> float:
-    """The figure that the source would print: its rank, and without what its counter does not see."""
-    flavour, outside = mapped.flavour, _outside_allocator_bytes(mapped.strategy)
-    if runs_whole_layers(mapped):
-        return _counted(
-            whole_layer_peak_bytes(mapped.row, mapped.model, mapped.strategy, mapped.software), outside, flavour
-        )
-    if flavour.memory == "resident":
-        totals = resident_bytes(candidate, mapped.model, mapped.workload, mapped.traits)
-    else:
-        totals = [stage.total_bytes for stage in candidate.stages]
-    total = {"worst": max(totals), "first": totals[0], "last": totals[-1]}[flavour.memory_rank]
-    if flavour.memory == "resident":
-        return total
-    return _counted(total - outside, outside, flavour)
-
-
-def runs_whole_layers(mapped: MappedRun) -> bool:
-    """Whether PyTorch runs this run's layers whole on each device."""
-    strategy = mapped.strategy
-    return mapped.flavour.whole_layers and strategy.tp == strategy.pp == 1 and strategy.recompute != "selective"
-
-
-def _counted(allocated: float, outside: float, flavour: Flavour) -> float:
-    """What the source's counter shows of tensors in use."""
-    if flavour.memory == "allocated":
-        return allocated
-    reserved = allocated * RESERVED_PER_ALLOCATED
-    return reserved if flavour.memory == "reserved" else reserved + outside
-
-
-def _outside_allocator_bytes(strategy: Strategy) -> float:
-    """Device context and communicators: nvidia-smi counts them, torch's allocator does not; workspaces it does."""
-    edp = strategy.tp * strategy.cp * strategy.dp // (strategy.etp * strategy.ep)
-    axes = (strategy.tp, strategy.cp, strategy.dp, strategy.pp, strategy.ep, strategy.ep * (edp > 1))
-    return float(FRAMEWORK_BYTES - WORKSPACE_BYTES + COMMUNICATOR_BYTES * sum(size > 1 for size in axes))

@@ -47,7 +47,8 @@ NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activat
 EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)
 ONCE_A_NODE = re.compile(r"\b(DeepEP|HybridEP)\b", re.IGNORECASE)
 NARROW_DISPATCH = re.compile(r"\bfp8 dispatch\b", re.IGNORECASE)
-FORCED_BALANCE = re.compile(r"force-balanced|balanced gate|forced? balanc", re.IGNORECASE)
+FORCED_BALANCE = re.compile(r"force-balanced|balanced gate|forced? balanc|token-?dropping", re.IGNORECASE)
+"""No expert computes more than its share: by force, or because what exceeds its capacity is dropped."""
 ONCE_AN_EXPERT = re.compile(r"\bA2A dispatcher\b|\ball-?to-?all dispatcher\b", re.IGNORECASE)
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
 FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
@@ -240,7 +241,7 @@ def _schedule(row: TruthRow, degrees: Degrees) -> dict[str, Any]:
 
 def _sharding(row: TruthRow, degrees: Degrees, flavour: Flavour) -> tuple[int, int, int]:
     """dp_replicate, dp_shard, zero_stage."""
-    words = row.zero_or_fsdp.lower()
+    words = flavour.sharding or row.zero_or_fsdp.lower()
     zero = _zero_stage(words, flavour)
     if degrees.dp == 1 and degrees.cp == 1:
         zero = min(zero, 1)

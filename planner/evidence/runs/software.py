@@ -18,11 +18,11 @@ FACTS: dict[str, str] = {
     "training": "what learns: full (all weights), lora (adapters), qlora (adapters on quantised weights)",
     "quantization": "how frozen weights are stored: nf4, nf4-dq, gptq, int8, none",
     "task": "pretrain or finetune (blank), rl (a policy step)",
-    "compiled": "yes where a compiler fuses point-wise work, no where PyTorch runs eagerly",
+    "compiled": "yes where a compiler fuses point-wise work (thunder: that one), no where PyTorch runs eagerly",
     "attention": "best (the fastest published kernel), flash2, triton, unfused",
     "kernels": "fused kernels by hand: te, liger, fast-kernels",
-    "loss": "plain (logits in fp32), fused, chunked (logits never whole)",
-    "states": "precision of optimizer and weights: 16bit, 8bit, fp32",
+    "loss": "plain (logits in fp32), fused (by hand or a compiler), chunked (logits never whole)",
+    "states": "precision of optimizer and weights: 16bit, sharded16bit (under FSDP, too), 8bit, paged8bit, fp32",
     "residual": "precision of the hidden states between layers: 16bit, fp32",
     "step_in_backward": "yes where each gradient is used and freed at once",
     "offload": "what waits on the host: parameters, activations",
@@ -61,6 +61,11 @@ class SoftwareDescription:
     def adapters(self) -> bool:
         """Whether only adapters learn."""
         return self.training in ("lora", "qlora")
+
+    @property
+    def compiles(self) -> bool:
+        """Whether a compiler fuses point-wise work."""
+        return self.compiled in ("yes", "thunder")
 
     @property
     def unknown(self) -> tuple[str, ...]:

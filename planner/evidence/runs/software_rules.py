@@ -55,6 +55,7 @@ LIBRARY_RULES: tuple[Rule, ...] = (
     _published("vtrain", r"vTrain", "Megatron-DeepSpeed, plain DDP without buckets"),
     _library("nanotron", r"\bnanotron\b", ANYWHERE),
     _library("megatron-test", r"NVIDIA/Megatron-LM:tests", why="Megatron-LM's own functional tests, by their folder"),
+    _published("bigscience-1b3", r"bigscience:experiments/tr3m", "its launcher shards the optimizer (ZERO_STAGE=1)"),
     _published("megatron-deepspeed-2021", r"2201\.11990|bigscience", "Megatron-LM of 2021 under DeepSpeed's engine"),
     _published("megatron-2021", r"2104\.04473", "Megatron-LM before sequence parallelism and flash attention"),
     _published("megatron-2022", r"2205\.05198", "Megatron-LM with sequence parallelism and selective recompute"),
@@ -74,6 +75,7 @@ LIBRARY_RULES: tuple[Rule, ...] = (
     _library("maxtext", r"maxtext|paxml|tpu-recipes|levanter", ANYWHERE, "JAX compiled by XLA"),
     _library("nemo-automodel", r"Automodel", ANYWHERE),
     _library("paddlenlp", r"PaddleNLP", NOTES),
+    _library("megatron-2023", r"\bFlagScale \(Megatron", NOTES, "FlagScale of 2023, a fork of Megatron-LM"),
     _library("megatron-deepspeed", r"\bMegatron-DeepSpeed, flash", NOTES, "Megatron-DeepSpeed since FlashAttention"),
     _library("nemo", r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking"),
     _library("nemo", r"NVIDIA NeMo|\bNeMo (Framework|container)", NOTES, "NeMo by its name in the notes"),
@@ -122,11 +124,12 @@ KIND_RULES: tuple[Rule, ...] = (
 
 KERNEL_RULES: tuple[Rule, ...] = (
     Rule("compiled", "no", NOTES, r"\beager\b|compile off|without compile|not compiled", "PyTorch as it comes"),
+    Rule("compiled", "thunder", NOTES, r"\bthunder\b", "Lightning's thunder, with a data parallelism of its own"),
     Rule(
         "compiled",
         "yes",
         NOTES,
-        r"(?<!not )\bcompiled?\b|torch\.?compile|\bthunder\b",
+        r"(?<!not )\bcompiled?\b|torch\.?compile",
         "a compiler fuses point-wise work",
     ),
     Rule(
@@ -154,14 +157,46 @@ KERNEL_RULES: tuple[Rule, ...] = (
         "log-probabilities of sampled tokens only: whole logits would exceed the figures of such rows by themselves",
     ),
     Rule("loss", "fused", NOTES, r"\bfoak\b|unsloth", "one Triton kernel over the logits"),
+    Rule(
+        "loss",
+        "fused",
+        NOTES,
+        r"torchtitan.*compile.*\btorch 2\.(8|9|[1-9]\d)",
+        "torchtitan compiled its loss in autumn 2024 (e10cb9494 to e8977b007) and does since spring 2025 (d1f62be73)",
+    ),
+    Rule(
+        "loss",
+        "fused",
+        SOURCE,
+        r"torchtitan:benchmarks/\S*_2025(0[5-9]|1[0-2])",
+        "the same, by the month of the benchmark",
+        publication=True,
+    ),
 )
 """How it is computed."""
 
 MEMORY_RULES: tuple[Rule, ...] = (
-    Rule("states", "8bit", NOTES, r"8.?bit (Adam|AdamW|optim)|AdamW?8bit|paged", "two 8-bit moments, no master copy"),
+    Rule("states", "paged8bit", NOTES, r"\bpaged", "8-bit moments in managed memory, outside torch's allocator"),
+    Rule("states", "8bit", NOTES, r"8.?bit (Adam|AdamW|optim)|AdamW?8bit", "two 8-bit moments, no master copy"),
+    Rule(
+        "states",
+        "sharded16bit",
+        NOTES,
+        r"full finetune;[^;]*requirements_granite",
+        "its scenario sets no bf16 flag: Accelerate casts nothing up (scenarios-granite.yaml; accelerate PR 2674)",
+        publication=True,
+    ),
     Rule("states", "16bit", NOTES, r"pure bf16|bf16-true|pure 16", "weights, gradients and moments in 16 bit"),
     Rule("residual", "16bit", NOTES, r"accelerated-peft|foak", "its plugin leaves norms and embedding in 16 bit"),
     Rule("step_in_backward", "yes", NOTES, r"optimizer.in.backward", "gradients are used and freed one by one"),
+    Rule(
+        "step_in_backward",
+        "yes",
+        NOTES,
+        r"cumulative flags up to \+(activation offloading|8-bit)",
+        "torchtune's table adds them after the optimizer in backward",
+        publication=True,
+    ),
     Rule("offload", "parameters", ("zero_or_fsdp", "notes"), r"cpu.offload", "shards wait on the host"),
     Rule(
         "offload",

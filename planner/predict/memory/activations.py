@@ -76,7 +76,7 @@ def saved_bytes(
     if relief.recompute == "full":
         return entry
     if relief.recompute == "selective" and framework.operator_checkpointing:
-        return checkpointed_bytes(operators, keys, entry)
+        return checkpointed_bytes(operators, keys, entry, framework)
     freed = freed_operators(operators, relief.modules) if relief.recompute == "selective" else frozenset()
     total = mask_bytes(keys, hidden_size, framework)
     if "attention_core" not in relief.modules:

@@ -17,7 +17,7 @@ import numpy as np
 
 from planner.model.operator import Operator
 from planner.predict.layer_keys import LayerKeys
-from planner.predict.physics.physics import Physics
+from planner.predict.physics.physics import TUNED, Physics
 from solver.arrays import Array
 
 ELEMENT_BYTES = 2.0
@@ -105,10 +105,18 @@ def checkpointed_replay(operators: Sequence[Operator]) -> dict[str, float]:
     return {name: share for name, share in shares.items() if share > 0}
 
 
-def checkpointed_bytes(operators: Sequence[Operator], keys: LayerKeys, entry_bytes: Array) -> Array:
-    """Bytes that one layer keeps under operator-level checkpointing, its input included: [K]."""
+def checkpointed_bytes(
+    operators: Sequence[Operator], keys: LayerKeys, entry_bytes: Array, framework: Physics = TUNED
+) -> Array:
+    """Bytes that one layer keeps under operator-level checkpointing, its input included: [K].
+
+    A compiler drops the output of the layer's last matmul: only the residual sum reads it.
+    """
     total = entry_bytes
+    last = next((operator for operator in reversed(operators) if operator.op_class == "matmul"), None)
     for operator, width in kept_matmuls(operators):
+        if framework.compiled_checkpointing and operator is last and operator.shard == "row":
+            continue
         split = keys.tp if operator.shard == "column" else keys.sequence_split
         total = total + width * ELEMENT_BYTES * keys.tokens / split
     for operator in operators:

@@ -35,6 +35,9 @@ class MemoryTraits:
     """Whether ring context parallelism is an all-gather of keys and values, which are then kept whole."""
     operator_checkpointing: bool = False
     """Whether selective recompute is PyTorch's by operator: outputs of every second matmul and of attention stay."""
+    compiled_checkpointing: bool = False
+    """Whether a compiler cuts that layer's backward pass: what it never reads, the output of the last matmul, is not
+    kept then (torch, functorch partitioners: saved are tensors with a reader in the backward graph)."""
     kept_logit_bytes: float = 4.0
     """Bytes a logit kept for the loss's backward pass: an fp32 softmax."""
     passing_logit_bytes: float = 2.0

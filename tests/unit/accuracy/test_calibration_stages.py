@@ -13,7 +13,8 @@ from planner.evidence.accuracy.calibration_part import calibration_part
 from planner.evidence.accuracy.ranking import ranking_key
 from planner.evidence.accuracy.residual_model import shrunken_level
 from planner.evidence.accuracy.statistics import coverage, memory_figures, time_figures
-from planner.evidence.runs.prediction import DATASHEET, MappedRun, Prediction, map_rows, predict_rows, predict_runs
+from planner.evidence.runs.mapped_run import MappedRun
+from planner.evidence.runs.prediction import DATASHEET, Prediction, map_rows, predict_rows, predict_runs
 from planner.predict.physics.physics import TUNED
 from planner.question.factors import Factors
 from tests.accuracy_rows import rows_of

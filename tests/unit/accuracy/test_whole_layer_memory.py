@@ -64,3 +64,62 @@ def test_a_calibrated_host_overhead_lengthens_runs_of_adapters_too() -> None:
     (plain,), _ = predict_runs(runs)
     (delayed,), _ = predict_runs(runs, Inputs(factors=Factors(host_overhead_s=0.01)))
     assert delayed.step_time_s == pytest.approx(plain.step_time_s + 8 * 0.01)
+
+
+TINY = {
+    "model": "tinyllama-1.1b", "params_b": "1.1", "layers": "22", "hidden": "2048", "ffn_hidden": "5632",
+    "heads": "32", "kv_heads": "4", "vocab": "32000", "device": "A100-SXM-40GB", "seq_len": "2048", "mbs": "4",
+    "recompute": "none", "precision": "bf16", "tp": "1", "pp": "1", "inter_node_link": "", "step_time_s": "1",
+    "source": "github:Lightning-AI/litgpt:extensions/thunder/README.md",
+}  # fmt: skip
+ONE = {"num_devices": "1", "dp": "1", "gbs": "4", "zero_or_fsdp": "none"}
+EIGHT = {"num_devices": "8", "dp": "8", "gbs": "32", "zero_or_fsdp": "ddp"}
+
+
+def peaks_gib(*rows: dict[str, str]) -> list[float]:
+    return [found.peak_memory_bytes / 2**30 for found in predict_rows(rows_of(*rows))[0]]
+
+
+def test_buckets_of_plain_data_parallelism_are_copies_of_the_gradients_and_thunder_has_none() -> None:
+    eager, data_parallel, alone, thunder = peaks_gib(
+        {**TINY, **ONE, "notes": "1 GPU eager; bf16-true"},
+        {**TINY, **EIGHT, "notes": "DDP eager; bf16-true"},
+        {**TINY, **ONE, "notes": "1 GPU thunder; bf16-true"},
+        {**TINY, **EIGHT, "notes": "DDP thunder; bf16-true"},
+    )
+    # Measured: 29.8 and 32.0 GiB; two bytes a parameter are 2.05 GiB.
+    assert data_parallel - eager == pytest.approx(2.0 * 1.1e9 / 2**30, rel=0.01)
+    assert thunder == pytest.approx(alone)
+
+
+def test_frozen_matrices_keep_no_input_except_in_bitsandbytes() -> None:
+    lora = "LoRA r=8 {} single GPU, bf16-true, quantization {}"
+    few, all_of_them = peaks_gib(
+        {**TINY, **ONE, "notes": lora.format("(q,v)", "None")},
+        {**TINY, **ONE, "notes": lora.format("all linear layers", "None")},
+    )
+    tokens, layers = 4 * 2048, 22
+    inputs_gib = 2.0 * tokens * layers * (2048 + 5632) / 2**30
+    assert all_of_them - few == pytest.approx(inputs_gib, rel=0.05)
+    quantised = peaks_gib(
+        {**TINY, **ONE, "notes": lora.format("(q,v)", "bnb.nf4")},
+        {**TINY, **ONE, "notes": lora.format("all linear layers", "bnb.nf4")},
+    )
+    assert quantised[1] - quantised[0] < 0.2
+
+
+def test_ends_trained_beside_adapters_cost_eight_bytes_a_parameter() -> None:
+    frozen, trained = peaks_gib(
+        {**MISTRAL, **ONE, "mbs": "1", "gbs": "1", "notes": LORA.format(NONE)},
+        {**MISTRAL, **ONE, "mbs": "1", "gbs": "1", "notes": f"{LORA.format(NONE)}; embedding and output layer trained"},
+    )
+    assert trained - frozen == pytest.approx(8.0 * 2 * 32000 * 4096 / 2**30, rel=0.01)
+
+
+def test_paged_moments_are_outside_of_torchs_counter() -> None:
+    full = "full finetune; torchtune; pure bf16; optimizer in backward; {}"
+    paged, eight_bit = peaks_gib(
+        {**MISTRAL, **ONE, "mbs": "1", "gbs": "1", "notes": full.format("PagedAdamW8bit")},
+        {**MISTRAL, **ONE, "mbs": "1", "gbs": "1", "notes": full.format("AdamW8bit")},
+    )
+    assert eight_bit - paged == pytest.approx(2.0 * 7.242e9 / 2**30, rel=0.01)
