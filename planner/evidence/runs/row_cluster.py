@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from planner.errors import DocumentInvalid
@@ -97,7 +97,8 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     ),
     (r"mi210|mi100", Machine("mi300x-8", "mi250x-gcd", 4, 150e9, "mesh")),
 )
-"""First match wins.  V100: four GPUs a node, six NVLink2 links of 25 GB/s each way (Jean Zay, DGX-1 class boards);
+"""First match wins.  V100: four GPUs a node unless the row says eight, six NVLink2 links of 25 GB/s each way (Jean Zay,
+DGX-1 class boards);
 A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4.  The H100 with 96 GB of HBM2e:
 95.04 GiB as torchtitan's performance page prints it, six stacks where the PCIe card has five at 2.0 TB/s.  TPU v4 and
 v3: six and four links of 45 and 70 GB/s; v5e and v6e: four of 45 and 90 GB/s on a 16 x 16 torus (jax-ml/scaling-book,
@@ -117,6 +118,13 @@ CLOUD_NODES: tuple[tuple[str, str, str], ...] = (
     (r"h100", r"azure", "azure-nd-h100-v5"),
     (r"h100", r"oci|oracle", "oci-h100"),
 )
+NODE_SIZE = re.compile(r"\b(?P<count>\d+) GPUs?\b", re.IGNORECASE)
+"""What ``intra_node_link`` says of the node, for devices that come in nodes of several sizes."""
+PCIE_LANES = re.compile(r"\bx(\d+)\b", re.IGNORECASE)
+PCIE_GENERATION = re.compile(r"PCIe ?(\d)\b", re.IGNORECASE)
+PCIE_LANE_BYTES_PER_S = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9}
+"""One way, after the encoding of 128 in 130 bits (PCI-SIG)."""
+USUAL_PCIE = 4
 SIMPLE_NICS = re.compile(r"(?P<count>\d+)\s*x\s*(?P<rate>\d+)\s*G", re.IGNORECASE)
 PER_DEVICE = re.compile(
     r"(?P<rate>\d+(\.\d+)?)\s*(?P<unit>[GT])b(ps|it/s|/s).*per (gpu|device|npu|chip)", re.IGNORECASE
@@ -126,15 +134,31 @@ PER_NODE = re.compile(r"(?P<rate>\d+(\.\d+)?)\s*(?P<unit>[GT])b(ps|it/s|/s)", re
 
 def cluster_of_row(row: TruthRow, num_devices: int) -> Cluster:
     """The cluster of a row.  Raises RowUnmapped."""
-    return _cluster(row.device.lower(), row.inter_node_link.lower(), num_devices)
+    stated = NODE_SIZE.search(row.intra_node_link)
+    node = int(stated["count"]) if stated else 0
+    return _cluster(row.device.lower(), row.inter_node_link.lower(), node, _slot_bytes_per_s(row), num_devices)
+
+
+def _slot_bytes_per_s(row: TruthRow) -> float:
+    """Rate of the narrowest PCIe slot that a row names, through the host's memory, which halves it; 0 = none named."""
+    lanes = [int(count) for count in PCIE_LANES.findall(row.intra_node_link)]
+    if not lanes:
+        return 0.0
+    generation = PCIE_GENERATION.search(row.intra_node_link)
+    each = PCIE_LANE_BYTES_PER_S[int(generation[1]) if generation else USUAL_PCIE]
+    return min(lanes) * each / 2.0
 
 
 @cache
-def _cluster(device: str, link: str, num_devices: int) -> Cluster:
+def _cluster(device: str, link: str, node: int, slot_bytes_per_s: float, num_devices: int) -> Cluster:
     machine = next((machine for pattern, machine in MACHINES if re.search(pattern, device)), None)
     if machine is None:
         raise RowUnmapped(f"no catalogue cluster has the device {device!r}")
     cloud = next((name for part, net, name in CLOUD_NODES if re.search(part, device) and re.search(net, link)), None)
+    if node and machine.devices_per_node and not machine.torus_shape:
+        machine = replace(machine, devices_per_node=node)
+    if slot_bytes_per_s:
+        machine = replace(machine, scale_up_bytes_per_s=slot_bytes_per_s)
     base = load_cluster(cloud or machine.cluster)
     pool = _with_nics(_with_device(base.pools[0], machine), "" if cloud else link)
     pool = _whole_segments(pool, num_devices)

@@ -113,9 +113,11 @@ def microbatch_exchanges(
     often, whole = gathers_per_microbatch(parallel, framework), (zero == 2) & framework.zero_all_reduces
     if framework.deepspeed_where_needed:
         whole = whole & by_deepspeed(framework, zero, parallel.optimizer_offload)
-    gradients = parameters * (0.0 if framework.frozen_weights else gradient_bytes(workload))
+    frozen = framework.frozen_weights
+    gradients = parameters * (0.0 if frozen else gradient_bytes(workload))
+    weights = parameters * (framework.frozen_weight_bytes if frozen else WEIGHT_BYTES)
     return (
-        StepExchange("all_gather", often > 0.0, parameters * WEIGHT_BYTES, replica),
+        StepExchange("all_gather", often > 0.0, weights, replica),
         StepExchange("reduce_scatter", (zero >= 2) & ~whole, gradients, replica),
         StepExchange("all_reduce", whole, gradients, replica),
     )

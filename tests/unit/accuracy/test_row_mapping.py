@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.backends.nanotron import physics as nanotron
-from planner.evidence.runs.flavours import MEGATRON_CI, NANOTRON, NEMO, TORCHTITAN, Flavour, flavour_of
+from planner.evidence.runs.flavours import DEFAULT, MEGATRON_CI, NANOTRON, NEMO, TORCHTITAN, Flavour, flavour_of
 from planner.evidence.runs.row_cluster import cluster_of_row
 from planner.evidence.runs.row_flavour import flavour_of_row
 from planner.evidence.runs.row_model import model_of_row
@@ -333,3 +333,34 @@ def test_notes_name_dispatcher_routing_overlap_and_replayed_modules() -> None:
 def test_dual_pipe_is_its_v_form() -> None:
     row = row_of(num_devices="8", pp="8", tp="1", dp="1", gbs="32", mbs="1", vpp="", notes="schedule DualPipe")
     assert (strategy_of(row).schedule, strategy_of(row).vpp) == ("dualpipev", 2)
+
+
+def test_the_stated_node_and_slot_decide_the_links_of_a_row() -> None:
+    v100 = {"device": "V100-SXM2-16GB", "num_devices": "8"}
+    four, eight = (
+        cluster_of_row(row_of(**v100, intra_node_link=link), 8).pools[0]
+        for link in ("NVLink2 4 GPU", "NVLink2 8 GPU (cube mesh)")
+    )
+    assert (four.devices_per_node, eight.devices_per_node) == (4, 8)
+    assert eight.scale_up.domain_size == 8
+    rtx = {"device": "RTX-3090-24GB", "num_devices": "2"}
+    narrow, wide, third = (
+        cluster_of_row(row_of(**rtx, intra_node_link=link), 2).pools[0].scale_up.bandwidth_bytes_per_s
+        for link in ("PCIe, x16+x4 slots", "PCIe 4.0 x16, no P2P", "PCIe 3.0 x16")
+    )
+    assert narrow == pytest.approx(4 * 1.969e9 / 2)  # through the host's memory
+    assert wide == pytest.approx(4 * narrow)
+    assert third == pytest.approx(wide / 2, rel=0.01)
+
+
+def test_quantised_weights_are_gathered_as_they_are_stored() -> None:
+    lora = traits_of_row(row_of(notes="LoRA r=16 on all linear layers; HF Trainer"), NEMO)
+    qlora = traits_of_row(row_of(notes="QLoRA nf4 r=16 on all linear layers; bitsandbytes; HF Trainer"), NEMO)
+    assert lora.frozen_weight_bytes == 2.0
+    assert qlora.frozen_weight_bytes == pytest.approx(0.516, abs=0.001)
+
+
+def test_dropped_tokens_leave_no_expert_more_than_its_share() -> None:
+    notes = "MCore; token-dropping capacity factor 1"
+    assert workload_of_row(row_of(notes=notes), DEFAULT).routing == EVEN
+    assert workload_of_row(row_of(notes="MCore"), DEFAULT).routing is None
