@@ -34,7 +34,10 @@ def write_record(record: Mapping[str, Any]) -> None:
 
 
 def cited(backend: str) -> tuple[dict[str, Any], ...]:
-    """``{field, value, why, source}``: what was not executed here, and who shows that it runs."""
+    """``{field, values, why, source}``: what was not executed here, and who shows that it runs.
+
+    ``replaced``: a CPU run has something else in its place, so that a plan which has the value says nothing about it.
+    """
     return tuple(json.loads(CITED.read_text(encoding="utf-8")).get(backend, ()))
 
 
@@ -59,5 +62,5 @@ def executed_values(plans: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
 
 def exercised(backend: str, values: Mapping[str, str]) -> dict[str, str]:
     """``values`` without those that the run on a CPU replaces, and which it therefore says nothing about."""
-    replaced = {(each["field"], each["value"]) for each in cited(backend) if each.get("replaced")}
+    replaced = {(each["field"], value) for each in cited(backend) if each.get("replaced") for value in each["values"]}
     return {field: value for field, value in values.items() if (field, value) not in replaced}

@@ -14,10 +14,12 @@ from pathlib import Path
 
 from planner.backends.checking.environment import make_ready
 from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
-from planner.backends.ranks.runner import Losses, Runner, SmallRun
-from planner.backends.torchtitan.tiny_run_worker import BATCH_VARIABLE, VOCABULARY_VARIABLE
+from planner.backends.ranks.runner import BF16_TOLERANCE, Losses, Runner, SmallRun
+from planner.backends.rules.rule import mixtures
 from planner.backends.torchtitan.validator import VALIDATOR
+from planner.backends.torchtitan.version import TORCHTITAN_VERSION
 from planner.errors import BackEndRefused
+from planner.question.problem import Problem
 
 WORKER = Path(__file__).with_name("tiny_run_worker.py")
 LEARNING_RATE = "1e-2"
@@ -26,20 +28,29 @@ _WORDS = (
     "--training.mixed_precision_param float32 --training.disable_cuda_graphs --compile.backend aot_eager"
     " --lr_scheduler.warmup_steps 1 --comm.init_timeout_seconds 120 --comm.train_timeout_seconds 120"
 )
+_EXPERTS = "torchtitan multiplies experts in bf16 whatever the precision (models/common/moe.py:95)"
 _ASYNCHRONOUS = "--compile.enable_async_tensor_parallel"
 
 
 def losses(run: SmallRun) -> Losses:
     """Losses of the ranks and of one process.  Raises BackEndRefused, ValidatorUnavailable (there is no torchtitan)."""
+    if run.plan.release not in ("", TORCHTITAN_VERSION):
+        raise BackEndRefused(
+            f"small forms run on torchtitan {TORCHTITAN_VERSION}, not on {run.plan.release}",
+            where="--backend torchtitan",
+            hint="`meshwright check` asks that release's own parser",
+        )
     packages = make_ready(VALIDATOR, VALIDATOR.default_version)
     done = []
     for write in (run.on_ranks, run.alone):
         emitted = write()
-        python = _stand_in(run.folder / f"{emitted.name}-python", packages)
+        python = _stand_in(run.folder / f"{emitted.name}-python", packages, run.plan.problem)
         done.append((run_ranks(emitted, _variables(run, python), run.deadline), emitted))
     notes = dict.fromkeys(note for ran, _ in done for note in ran.notes)
     values = [_losses(ran, run.steps, emitted) for ran, emitted in done]
-    return Losses(values[0], values[1], tuple(notes))
+    if not mixtures(run.plan.problem.model):
+        return Losses(values[0], values[1], tuple(notes))
+    return Losses(values[0], values[1], (*notes, _EXPERTS), BF16_TOLERANCE)
 
 
 def _variables(run: SmallRun, python: Path) -> dict[str, str]:
@@ -49,14 +60,13 @@ def _variables(run: SmallRun, python: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "LEARNING_RATE": LEARNING_RATE,
         "TRAIN_ARGS": f"{_WORDS} --training.steps {run.steps}{asynchronous}",
-        VOCABULARY_VARIABLE: str(run.plan.problem.model.vocab_size),
-        BATCH_VARIABLE: str(run.plan.problem.workload.global_batch_size),
     }
 
 
-def _stand_in(script: Path, packages: Path) -> Path:
+def _stand_in(script: Path, packages: Path, problem: Problem) -> Path:
     """What ``train.sh`` starts: this interpreter, on the worker."""
-    words = shlex.join([sys.executable, str(WORKER), str(packages)])
+    numbers = (problem.model.vocab_size, problem.workload.global_batch_size)
+    words = shlex.join([sys.executable, str(WORKER), str(packages), *map(str, numbers)])
     script.write_text(f'#!/usr/bin/env bash\nexec {words} "$@"\n', encoding="utf-8")
     script.chmod(0o755)
     return script

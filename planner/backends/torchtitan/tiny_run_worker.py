@@ -1,8 +1,9 @@
 """Runs torchtitan's own trainer on CPU ranks, on the emitted configuration: one rank of ``train.sh``.
 
-    python tiny_run_worker.py OVERLAY -u -m torchtitan.train --module titan_plan --config plan WORDS...
+    python tiny_run_worker.py OVERLAY VOCABULARY BATCH -u -m torchtitan.train --module titan_plan --config plan WORDS...
 
-OVERLAY is a folder with torchtitan.  Rank 0, or the ranks of the last stage, print ``{"step", "loss"}`` as JSON lines.
+OVERLAY is a folder with torchtitan, VOCABULARY and BATCH are numbers of tokens and of samples a step.  Rank 0, or the
+ranks of the last stage, print ``{"step", "loss"}`` as JSON lines.
 
 The trainer, its configuration, meshes, FSDP2, tensor, context and expert parallelism, pipelines, activation
 checkpointing, compiled layers and loss, and optimizer are torchtitan's.  Ours: samples and initial weights that do not
@@ -22,9 +23,6 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-VOCABULARY_VARIABLE = "TINY_VOCABULARY"
-BATCH_VARIABLE = "TINY_GLOBAL_BATCH"
 
 
 def device_on_cpu() -> None:
@@ -97,11 +95,10 @@ def _step_of_micro_batches(self: Any, **words: Any) -> None:
     self._step_microbatches(**words)
 
 
-def samples(rank: int, ranks: int, each: int, length: int) -> Iterator[tuple[dict[str, Any], Any]]:
+def samples(vocabulary: int, total: int, rank: int, ranks: int, each: int, length: int) -> Iterator[Any]:
     """This rank's micro-batches for ever: sample k of the batch is the same tokens whatever the layout and the step."""
     import torch
 
-    vocabulary, total = int(os.environ[VOCABULARY_VARIABLE]), int(os.environ[BATCH_VARIABLE])
     while True:
         for start in range(rank * each, total, each * ranks):
             drawn = [torch.Generator().manual_seed(start + offset) for offset in range(each)]
@@ -110,13 +107,13 @@ def samples(rank: int, ranks: int, each: int, length: int) -> Iterator[tuple[dic
             yield {"input": tokens[:, :-1].contiguous(), "positions": positions}, tokens[:, 1:].contiguous()
 
 
-def data_on_cpu() -> None:
+def data_on_cpu(vocabulary: int, total: int) -> None:
     """A loader of such samples, and no tokenizer."""
     from torchtitan.components import tokenizer
     from torchtitan.hf_datasets import text_datasets
 
     def loader(self: Any, *, dp_world_size: int, dp_rank: int, seq_len: int, local_batch_size: int, **_: Any) -> Any:
-        return samples(dp_rank, dp_world_size, local_batch_size, seq_len)
+        return samples(vocabulary, total, dp_rank, dp_world_size, local_batch_size, seq_len)
 
     text_datasets.HuggingFaceTextDataLoader.Config.build = loader
     for name in ("HuggingFaceTokenizer", "BaseTokenizer"):
@@ -174,7 +171,7 @@ def weights_and_losses(answers: Any) -> None:
 
 def main() -> None:
     """Prepare, then hand over to ``python -m torchtitan.train``."""
-    overlay, *words = sys.argv[1:]
+    overlay, vocabulary, batch, *words = sys.argv[1:]
     # Our own folder holds modules named as the standard library's or torchtitan's.
     own = str(Path(__file__).parent)
     sys.path[:] = [overlay, *(path for path in sys.path if path != own)]
@@ -186,7 +183,7 @@ def main() -> None:
     attention_on_cpu()
     sums_on_gloo()
     micro_batches_to_schedules()
-    data_on_cpu()
+    data_on_cpu(int(vocabulary), int(batch))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     weights_and_losses(answers)
