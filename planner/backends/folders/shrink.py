@@ -14,7 +14,7 @@ from planner.backends.asked import software_of
 from planner.backends.backend import Space
 from planner.backends.folders.tiny_layout import ChunkShare, tiny_shares, tiny_stages
 from planner.backends.folders.tiny_mesh import tiny_strategies
-from planner.backends.folders.tiny_model import tiny_model, tiny_sequence_length
+from planner.backends.folders.tiny_model import tiny_lengths, tiny_model
 from planner.backends.rules.legality import RULES, model_shape
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
@@ -59,10 +59,11 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
     space, findings = software.release.space, list[str]()
     aim = plan.chosen() if context_parallelism else _data_parallel_instead(plan.chosen())
     for strategy in tiny_strategies(aim, max_ranks):
-        small = _as_spelled(_small_plan(plan, strategy), space)
-        findings = _broken(small) + [each.message for each in space.rules.violations(rule_input(small))]
-        if not findings:
-            return Shrunk(small, _changes(plan, small))
+        for length in tiny_lengths(strategy):
+            small = _as_spelled(_small_plan(plan, strategy, length), space)
+            findings = _broken(small) + [each.message for each in space.rules.violations(rule_input(small))]
+            if not findings:
+                return Shrunk(small, _changes(plan, small))
     why = "; ".join(findings) or "no mesh fits"
     raise BackEndRefused(
         f"{software.name} runs no plan of at most {max_ranks} ranks like this one: {why}",
@@ -104,10 +105,11 @@ def _data_parallel_instead(wanted: Strategy) -> Strategy:
     return replace(wanted, cp=1, cp_kind="none", dp_shard=wanted.dp_shard * wanted.cp)
 
 
-def _small_plan(plan: Plan, strategy: Strategy) -> Plan:
+def _small_plan(plan: Plan, strategy: Strategy, length: int) -> Plan:
     strategy = replace(strategy, optimizer_offload=False, activation_offload=False)
     shares = tiny_shares(plan, strategy)
-    problem = _small_problem(plan.problem, strategy, plan.chosen(), sum(share.layers for share in shares))
+    num_layers = sum(share.layers for share in shares)
+    problem = _small_problem(plan.problem, strategy, plan.chosen(), num_layers, length)
     stages = tiny_stages(plan, strategy, shares)
     note = f"A small form of plan {plan.plan_id[:12]} for CPU ranks; every predicted number is that plan's."
     return plan.model_copy(
@@ -121,17 +123,17 @@ def _small_plan(plan: Plan, strategy: Strategy) -> Plan:
     )
 
 
-def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_layers: int) -> Problem:
+def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_layers: int, length: int) -> Problem:
     workload = problem.workload.model_copy(
         update={
             "global_batch_size": strategy.global_batch_size,
-            "sequence_length": tiny_sequence_length(strategy),
+            "sequence_length": length,
             "images_per_sample": 0,
         }
     )
     return problem.model_copy(
         update={
-            "model": tiny_model(problem.model, strategy, wanted, num_layers),
+            "model": tiny_model(problem.model, strategy, wanted, num_layers, length),
             "cluster": _one_node(problem.cluster, strategy.world_size),
             "workload": workload,
         }

@@ -15,21 +15,25 @@ FEWEST_EXPERTS = 4
 MOST_ACTIVE_EXPERTS = 2
 VOCABULARY_A_RANK = 128
 SHORTEST_SEQUENCE = 32
+MASK_BLOCK = 128
 
 
-def tiny_sequence_length(strategy: Strategy) -> int:
-    """Shortest sequence of at least 32 tokens that context and sequence parallelism divide."""
+def tiny_lengths(strategy: Strategy) -> tuple[int, ...]:
+    """Sequences to try: of at least 32 tokens that context and sequence parallelism divide; in whole blocks on each cp.
+
+    The second is for back-ends that cut attention masks in blocks of 128 tokens.
+    """
     pieces = strategy.cp * (2 if strategy.cp_kind == "ring" else 1) * (strategy.tp if strategy.sp else 1)
-    return pieces * ceil(SHORTEST_SEQUENCE / pieces)
+    shortest = pieces * ceil(SHORTEST_SEQUENCE / pieces)
+    return (shortest, lcm(pieces, strategy.cp * MASK_BLOCK)) if strategy.cp > 1 else (shortest,)
 
 
-def tiny_model(model: ModelSpec, strategy: Strategy, wanted: Strategy, num_layers: int) -> ModelSpec:
-    """``model`` with ``num_layers`` small layers for ``strategy``, which stands for ``wanted``.
+def tiny_model(model: ModelSpec, strategy: Strategy, wanted: Strategy, num_layers: int, length: int) -> ModelSpec:
+    """``model`` with ``num_layers`` small layers for ``strategy``, which stands for ``wanted``; ``length`` in tokens.
 
     Kept: kinds of layers and their proportions, biases, norms, tied embeddings, grouped-query, latent and windowed
     attention, shared and grouped experts, and how key/value heads relate to tp.
     """
-    length = tiny_sequence_length(strategy)
     kinds = tuple(_tiny_layer(kind, strategy, wanted, length) for kind in model.layer_kinds)
     hidden = _heads(strategy) * HEAD_DIM
     sequence = _kind_sequence(model.layer_kind_sequence(), num_layers)

@@ -15,14 +15,11 @@ from planner.backends.backend import BackEnd
 from planner.backends.emission.write import write_emission
 from planner.backends.folders.emit import emit_plan
 from planner.backends.folders.shrink import Change, Shrunk, on_one_rank, shrink
-from planner.backends.ranks.runner import Runner, SmallRun
+from planner.backends.ranks.runner import FP32_TOLERANCE, Runner, SmallRun
 from planner.backends.ranks.stop_signals import exits_on_request
 from planner.backends.registry import backend, with_files
 from planner.errors import BackEndRefused, Conflict, DocumentInvalid, NotFound
 from planner.plan.plan import Plan
-
-TOLERANCE = 1e-5
-"""Largest relative difference of a loss in fp32 that counts as parity; summing in another order costs about 1e-7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +44,13 @@ class TinyRun:
     notes: tuple[str, ...]
     wall_s: float
     folder: Path | None
+    tolerance: float = FP32_TOLERANCE
+    """Largest relative difference of a loss that counts as parity."""
 
     @property
     def parity(self) -> bool:
         """Whether every loss agrees."""
-        return worst(self.steps) <= TOLERANCE
+        return worst(self.steps) <= self.tolerance
 
 
 def runner(name: str) -> tuple[BackEnd, Runner]:
@@ -104,6 +103,7 @@ def tiny_run(plan: Plan, options: TinyOptions) -> TinyRun:
         notes=(*_context_note(plan, shrunk, made.without_context_parallelism), *found.notes),
         wall_s=time.monotonic() - begin,
         folder=folder,
+        tolerance=found.tolerance,
     )
     if options.keep is None and done.parity:
         shutil.rmtree(folder, ignore_errors=True)

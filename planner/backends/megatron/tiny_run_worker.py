@@ -43,10 +43,16 @@ DROPPED = {
     "--exp-avg-dtype": "plain Adam",
     "--exp-avg-sq-dtype": "plain Adam",
     "--use-distributed-optimizer": "gradients summed over data-parallel ranks",
+    "--use-megatron-fsdp": "gradients summed over data-parallel ranks",
+    "--data-parallel-sharding-strategy": "gradients summed over data-parallel ranks",
+    "--init-model-with-meta-device": "gradients summed over data-parallel ranks",
+    "--ckpt-format": "no checkpoint",
     "--num-distributed-optimizer-instances": "gradients summed over data-parallel ranks",
     "--overlap-grad-reduce": "gradients summed over data-parallel ranks",
     "--overlap-param-gather": "gradients summed over data-parallel ranks",
     "--tp-comm-overlap": "Transformer Engine's user buffers need CUDA",
+    # megatron-core 0.19.2 training/arguments.py asks for bf16 or fp16.
+    "--overlap-moe-expert-parallel-comm": "experts' exchange beside nothing, as in fp32",
     "--moe-grouped-gemm": "experts one after the other",
     "--moe-permute-fusion": "unfused permutation",
     "--attention-backend": "unfused attention",
@@ -342,7 +348,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     feign_packages()
-    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
+    # Plans with Megatron-FSDP or overlapped experts have another number, which goes with what no CPU runs.
+    os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
     # Megatron compiles small functions of its layers; on a CPU that takes longer than all the steps.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     import torch.distributed as dist

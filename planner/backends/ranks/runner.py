@@ -8,6 +8,11 @@ from pathlib import Path
 
 from planner.plan.plan import Plan
 
+FP32_TOLERANCE = 1e-5
+"""Largest relative difference of a loss in fp32 that counts as parity; summing in another order costs about 1e-7."""
+BF16_TOLERANCE = 1e-3
+"""Where a back-end computes a part in bf16, whose rounding is 4e-3; a wrong gradient costs a percent in a step."""
+
 
 @dataclass(frozen=True, slots=True)
 class SmallRun:
@@ -33,6 +38,7 @@ class Losses:
     reference: tuple[float, ...]
     notes: tuple[str, ...] = ()
     """What was done that the reader should know, for example a second launch."""
+    tolerance: float = FP32_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
+    from planner.backends.ranks.runner import Runner
 
 
 def _files() -> Files:
@@ -26,6 +27,12 @@ def _validators() -> tuple[Validator, ...]:
     return (validator.VALIDATOR,)
 
 
+def _tiny_run() -> Runner:
+    from planner.backends.torchtitan.tiny_run import RUNNER
+
+    return RUNNER
+
+
 BACKEND = BackEnd(
     name="torchtitan",
     title="torchtitan",
@@ -37,4 +44,5 @@ BACKEND = BackEnd(
     vendors=frozenset({"NVIDIA", "AMD"}),
     files=_files,
     validators=_validators,
+    tiny_run=_tiny_run,
 )

@@ -40,6 +40,8 @@ from planner.backends.torchtitan.toml_rules import TOML_MODEL_RULES, TOML_RULES
 from planner.strategy.schedules import GROUPED_SCHEDULES
 from planner.strategy.strategy import Strategy
 
+MASK_BLOCK_TOKENS = 128
+"""torch 2.13.0 nn/attention/flex_attention.py: _DEFAULT_SPARSE_BLOCK_SIZE."""
 _TITAN = "torchtitan 0.3.0"
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
 _SPLIT_BACKWARD = (
@@ -83,6 +85,17 @@ def _sequence_divides(given: RuleInput) -> str | None:
     parts = (s.tp if s.sp else 1) * (2 * s.cp if s.cp > 1 else 1)
     if tokens % parts:
         return f"sequence length {tokens} does not divide into {parts} parts (tp{' x 2 cp' if s.cp > 1 else ''})"
+    return None
+
+
+def _whole_blocks(given: RuleInput) -> str | None:
+    """Its attention is flex attention, whose masks torch cuts over context ranks in whole blocks."""
+    s, tokens = given.strategy, given.workload.sequence_length
+    if s.cp > 1 and tokens % (s.cp * MASK_BLOCK_TOKENS):
+        return (
+            f"context parallelism cuts masks in blocks of {MASK_BLOCK_TOKENS} tokens: {tokens} tokens are no whole"
+            f" number of blocks on each of cp={s.cp} ranks"
+        )
     return None
 
 
@@ -241,6 +254,13 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("C2", f"{_TITAN} distributed/context_parallel/api.py:82", _context_kind, ("cp_kind", "cp")),
     SpaceRule(
         "C3", f"{_TITAN} models/common/moe_sharding.py:89, not checked", _router_tokens, ("ep", "tp", "sp", "cp")
+    ),
+    SpaceRule(
+        "C4",
+        "torch 2.13.0 distributed/tensor/experimental/_context_parallel/_attention.py:1224, not checked: fails at the"
+        " first step",
+        _whole_blocks,
+        ("cp",),
     ),
     SpaceRule("E1", f"{_TITAN} models/common/moe_sharding.py:29, not checked: uneven experts", experts_divide, ("ep",)),
     SpaceRule(

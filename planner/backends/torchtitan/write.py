@@ -56,6 +56,9 @@ def assumptions(plan: Plan, version: str) -> tuple[str, ...]:
     ]
     if version == TORCHTITAN_VERSION:
         lines.append("spmd_backend partial_dtensor runs on torch 2.13; the default, spmd_types, needs a newer one.")
+    if version == TORCHTITAN_VERSION and s.pp > 1:
+        # trainer.py:856 hands step() lists of micro-batches, which schedules of torch 2.13.0 do not take.
+        lines.append("Its pipelines need a torch newer than 2.13 (pytorch pull request 188500): with 2.13 they fail.")
     if s.recompute == "selective":
         lines.append("torchtitan's selection recomputes every second matrix product too: less memory, more time.")
     if workload.gradient_dtype == "bf16":

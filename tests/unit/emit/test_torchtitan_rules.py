@@ -54,6 +54,7 @@ def test_ordinary_strategies_break_no_rule(strategy: Strategy) -> None:
         ("T4", replace(FSDP, tp=2, overlap_tp=True), None, {}),
         ("C1", replace(FSDP, tp=4, sp=True), None, {"sequence_length": 1022}),
         ("C1", replace(FSDP, cp=4, cp_kind="ring"), None, {"sequence_length": 1020}),
+        ("C4", replace(FSDP, cp=4, cp_kind="ring"), None, {"sequence_length": 1280}),
         ("C2", replace(FSDP, cp=2, cp_kind="all_to_all"), None, {}),
         ("C2", replace(FSDP, cp_kind="ring"), None, {}),
         ("C3", replace(EXPERTS, tp=2), deepseek_like(), {"sequence_length": 1023}),
