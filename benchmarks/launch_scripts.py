@@ -17,11 +17,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob, megatron_job
+from planner.model.megatron_args import MegatronJob
 from planner.model.shell.launches import NOTHING, Given
 from planner.operations.megatron_script import SaidScript, needs_model, read_script, script_strategy
 from planner.strategy.relief_layers import policies
@@ -39,8 +40,9 @@ CLUSTERS = {
 """Back-ends, and where a launch of each is estimated."""
 VOCABULARY = 128_000
 """For scripts whose tokenizer is not told; the truth says nothing of their vocabulary."""
-MODEL = "llama-3.1-8b"
-"""Beside files that say how to train and not what."""
+MODEL, MIXTURE = "llama-3.1-8b", "qwen3-30b-a3b"
+"""Beside files that say how to train and not what, or train what the planner has no description of."""
+STAND_IN = "a model that may stand for it"
 MORE_DEVICES = 32
 """For examples that are written for one node and whose experts need more."""
 ESTIMATE = "an estimate"
@@ -119,6 +121,8 @@ def estimated(text: str, path: str, given: Given, cluster: str) -> str:
                 more = ["--devices", match[1]]
             elif "etp * ep must divide" in what and "--devices" not in words:
                 more = ["--devices", str(MORE_DEVICES)]
+            elif STAND_IN in str(answer["error"].get("hint")) and "--model" not in words:
+                more = ["--model", MIXTURE if "moe_" in text else MODEL]
             else:
                 return f"refused{said}: {' '.join(what.split())[:200]}"
             words, said = [*words, *more], f"{said} with {' '.join(more)}"
@@ -167,12 +171,17 @@ def compared(record: Mapping[str, Any], text: str) -> str:
 def job_of(record: Mapping[str, Any], text: str) -> MegatronJob:
     """What is read.  Raises FindingsInvalid, DocumentInvalid."""
     given = given_to(record)
-    if record["kind"] == "bash":
-        return megatron_job(text, record["id"], record["path"], given, VOCABULARY)
+    vocabulary = VOCABULARY if record["kind"] == "bash" and record["backend"] != "megatron-bridge" else None
     with tempfile.TemporaryDirectory() as folder:
         file = placed(folder, record["path"], text)
         named = MODEL if needs_model(str(file)) else None
-        return read_script(SaidScript(str(file), given.variables, given.arguments, model=named))
+        said = SaidScript(str(file), given.variables, given.arguments, vocabulary, model=named)
+        try:
+            return read_script(said)
+        except DocumentInvalid as error:
+            if STAND_IN not in (error.hint or ""):
+                raise
+            return read_script(replace(said, model=MIXTURE if "moe_" in text else MODEL))
 
 
 def placed(folder: str, path: str, text: str) -> Path:

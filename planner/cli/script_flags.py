@@ -12,7 +12,7 @@ import typer
 from planner.cli.backend_names import ANY
 from planner.cli.output import talk
 from planner.errors import DocumentInvalid
-from planner.operations.megatron_script import SaidScript, is_script, needs_model, read_script, script_backend
+from planner.operations.megatron_script import SaidScript, is_script, read_script, script_backend
 
 if TYPE_CHECKING:
     from planner.cli.planning import ReadScript
@@ -73,8 +73,6 @@ def said_job(
                 "Missing option '--model': which model?", where="--model", hint="give --model M, or --from SCRIPT"
             )
         return model, read_script(SaidScript(model, devices=devices)) if is_script(model) else None
-    if model is not None and not needs_model(flags.path):
-        raise DocumentInvalid("the script says the model", where="--model", hint="keep one of --model and --from")
     job = read_script(replace(said_script(flags, devices), model=model))
     tell_without_effect(job, quiet)
     return flags.path, job

@@ -97,8 +97,35 @@ def megatron_job(
     Raises ``FindingsInvalid`` with every argument that is missing, impossible or not decided by the text, and
     ``DocumentInvalid`` for a text that is no script.
     """
+    launch = read_launch(text, where, given)
+    require_start(launch, where)
+    return job_of_launch(launch, text, name, where, given, vocab_size, num_devices)
+
+
+def read_launch(text: str, where: str, given: Given = NOTHING) -> Launch:
+    """The first run that a script starts, or the words of a file of arguments.  Raises DocumentInvalid."""
     check_size(text, where)
-    launch = Launch(_plain_words(text)) if _is_arguments_file(text) else _launch(text, where, given)
+    if _is_arguments_file(text):
+        return Launch(_plain_words(text))
+    try:
+        return launch_of(text, given)
+    except ShellSyntaxError as error:
+        raise DocumentInvalid(f"line {error.line} of the script: {error.what}", where=where) from None
+
+
+def job_of_launch(  # noqa: PLR0917  # the parts of one script
+    launch: Launch,
+    text: str,
+    name: str,
+    where: str,
+    given: Given = NOTHING,
+    vocab_size: int | None = None,
+    num_devices: int | None = None,
+) -> MegatronJob:
+    """The job of a launch of Megatron-LM, MindSpeed or Megatron-DeepSpeed; ``text``: the script that starts it.
+
+    Raises as ``megatron_job``.
+    """
     written = MegatronFlags(launch.words, where)
     software = script_software(written, text)
     flags = written if software == "megatron" else _in_megatron_words(launch.words, where, software)
@@ -110,7 +137,7 @@ def megatron_job(
     num_devices = num_devices or launched or devices_of_job(text, given.variables)
     vocabulary = read_vocabulary(flags, int(strategy.get("tp", 1)), vocab_size)
     try:
-        model = _model(flags, name, vocabulary.padded, workload.get("sequence_length"))
+        model = megatron_model(flags, name, vocabulary.padded, workload.get("sequence_length"))
     except ValidationError as error:
         flags.finish()
         message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
@@ -168,21 +195,18 @@ def _plain_words(text: str) -> tuple[str, ...]:
     return tuple(word for words in lines if words and not words[0].startswith("#") for word in words)
 
 
-def _launch(text: str, where: str, given: Given) -> Launch:
-    try:
-        launch = launch_of(text, given)
-    except ShellSyntaxError as error:
-        raise DocumentInvalid(f"line {error.line} of the script: {error.what}", where=where) from None
+def require_start(launch: Launch, where: str) -> None:
+    """Raise DocumentInvalid for a script that ends before it starts a training run."""
     if launch.stopped_at is not None and not any(word.startswith("--num-layers") for word in launch.words):
         raise DocumentInvalid(
             f"the script ends at line {launch.stopped_at} before it starts a training run",
             where=where,
             hint="say what it asks for: --from SCRIPT with --set NAME=VALUE, or --script-args TEXT",
         )
-    return launch
 
 
-def _model(flags: MegatronFlags, name: str, vocab_size: int, sequence_length: int | None) -> ModelSpec:
+def megatron_model(flags: MegatronFlags, name: str, vocab_size: int, sequence_length: int | None) -> ModelSpec:
+    """The model that arguments describe; findings are recorded.  Raises ValidationError for an impossible one."""
     hidden = flags.required("hidden-size")
     num_layers = flags.required("num-layers", maximum=10_000)
     layers = read_layers(flags, hidden, num_layers)

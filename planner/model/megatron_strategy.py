@@ -82,7 +82,7 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...]
             strategy[name] = True
     if flags.has("use-tp-pp-dp-mapping"):
         strategy["axis_order"] = "tp-cp-ep-pp-dp"
-    return strategy, split.chunk_layers, _num_devices(flags)
+    return strategy, split.chunk_layers, launched_devices(flags)
 
 
 def derive(
@@ -206,7 +206,7 @@ def _selective(flags: MegatronFlags, asked_by: str) -> dict[str, Any]:
     return {"recompute": "selective", "recompute_modules": known_modules} if known_modules else {}
 
 
-def _num_devices(flags: MegatronFlags) -> int | None:
+def launched_devices(flags: MegatronFlags) -> int | None:
     """Nodes times processes a node, as the launcher's arguments say; None where the script leaves it open."""
     per_node = flags.decided_integer("nproc-per-node")
     nodes = flags.decided_integer("nnodes") if flags.has("nnodes") else 1

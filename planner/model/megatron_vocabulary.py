@@ -94,14 +94,18 @@ def _padded(size: int, multiple: int, told: str) -> Vocabulary:
     return Vocabulary(padded, told if padded == size else f"{told}, padded to {padded:,}")
 
 
+def published_tokenizer(path: str) -> Tokenizer | None:
+    """The published tokenizer that a path or name ends in; None where it is none of the known ones."""
+    parts = path.rstrip("/").lower().split("/")[-2:]
+    return next((each for part in parts for each in TOKENIZERS if re.match(each.pattern, part)), None)
+
+
 def _published(flags: MegatronFlags, kind: str | None) -> Tokenizer | None:
     """The published tokenizer that a path or name ends in, or that the type of tokenizer means."""
     for flag in ("tokenizer-model", "tokenizer-name-or-path", "vocab-file"):
-        path = next(iter(flags.words(flag)), "").rstrip("/").lower()
-        for part in path.split("/")[-2:]:
-            for each in TOKENIZERS:
-                if re.match(each.pattern, part):
-                    return each
+        found = published_tokenizer(next(iter(flags.words(flag)), ""))
+        if found is not None:
+            return found
     if kind is None and flags.has("merge-file") and flags.has("vocab-file"):
         return TOKENIZERS[0]  # the pair of files of a byte-level BPE, which Megatron-LM knows as GPT2BPETokenizer
     return _TYPES.get(kind or "")

@@ -17,6 +17,7 @@ from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
     from planner.model.megatron_args import MegatronJob
+    from planner.model.shell.launches import Launch
     from planner.model.spec import ModelSpec
 
 SUFFIXES = frozenset({".sh", ".bash", ".args", ".txt", ".slurm", ".sbatch"})
@@ -53,7 +54,16 @@ def needs_model(path: str, text: str | None = None) -> bool:
 
     Raises NotFound, DocumentInvalid.
     """
-    return Path(path).suffix.lower() == ".json" or (_is_yaml(path) and not _is_maxtext(path, text))
+    if Path(path).suffix.lower() == ".json":
+        return True
+    return _is_yaml(path) and not _is_maxtext(path, text) and not _is_bridge_yaml(path, text)
+
+
+def _is_bridge_yaml(path: str, text: str | None) -> bool:
+    from planner.backends.megatron_bridge.script import is_bridge_yaml
+    from planner.operations.reading import read_text
+
+    return is_bridge_yaml(read_text(Path(path)) if text is None else text)
 
 
 def _is_yaml(path: str) -> bool:
@@ -85,12 +95,14 @@ def read_script(said: SaidScript) -> MegatronJob:
 
     Raises NotFound, FindingsInvalid, and DocumentInvalid for a variable that the script never names.
     """
-    from planner.model.megatron_args import megatron_job
+    from planner.model.megatron_args import job_of_launch, read_launch, require_start
     from planner.model.shell.launches import Given
     from planner.operations.reading import read_text
 
     path = Path(said.path)
     text, texts = read_text(path) if said.sent is None else said.sent, list[str]()
+    if bridge_job := _bridge_file(said, text):
+        return bridge_job
     if path.suffix.lower() in {".toml", ".py"}:
         return _torchtitan_job(said, text)
     if _is_yaml(said.path) and _is_maxtext(said.path, text):
@@ -111,9 +123,75 @@ def read_script(said: SaidScript) -> MegatronJob:
 
     given = Given(said.variables, said.arguments, said.path, opened)
     try:
-        return megatron_job(text, path.stem, said.place, given, said.vocab_size, said.devices)
+        launch = read_launch(text, said.place, given)
+        require_start(launch, said.place)
+        if bridge_job := _bridge_launch(said, text, launch):
+            return bridge_job
+        if said.model is not None:
+            raise DocumentInvalid("the script says the model", where="--model", hint="keep one of --model and --from")
+        return job_of_launch(launch, text, path.stem, said.place, given, said.vocab_size, said.devices)
     finally:
         _refuse_unnamed(said, path.name, (text, *texts))
+
+
+def _bridge_file(said: SaidScript, text: str) -> MegatronJob | None:
+    """The run of a Python file or a YAML file of Megatron-Bridge; None for any other."""
+    from planner.backends.megatron_bridge import script
+    from planner.backends.megatron_bridge.job import Beside
+
+    is_python = Path(said.path).suffix.lower() == ".py" and script.is_bridge(text)
+    if not is_python and not (_is_yaml(said.path) and script.is_bridge_yaml(text)):
+        return None
+    sources = script.Sources(said.place, said.arguments or (), said.variables, lambda name: _beside(said, name))
+    beside = Beside(said.devices or _launched(said), said.vocab_size, _stand_in(said))
+    return (script.job_of_python if is_python else script.job_of_yaml)(text, sources, beside)
+
+
+def _bridge_launch(said: SaidScript, text: str, launch: Launch) -> MegatronJob | None:
+    """The run of a script that starts one of Megatron-Bridge's launchers; None for any other."""
+    from planner.backends.megatron_bridge.job import Beside
+    from planner.backends.megatron_bridge.runner import is_runner
+    from planner.backends.megatron_bridge.script import Sources, job_of_words
+    from planner.model.megatron_flags import MegatronFlags
+    from planner.model.megatron_strategy import launched_devices
+    from planner.model.shell.slurm import devices_of_job
+
+    if not is_runner(launch.words):
+        return None
+    launched = launched_devices(MegatronFlags(launch.words, said.place)) or devices_of_job(text, said.variables)
+    beside = Beside(
+        said.devices or launched,
+        said.vocab_size,
+        _stand_in(said),
+        undecided=launch.undecided,
+        taken_as_unset=launch.taken_as_unset,
+        launches=launch.count,
+    )
+    return job_of_words(launch.words, Sources(said.place), beside)
+
+
+def _stand_in(said: SaidScript) -> ModelSpec | None:
+    """The model that is named beside a file."""
+    from planner.operations.question import model_of
+
+    return None if said.model is None else model_of(said.model)
+
+
+def _launched(said: SaidScript) -> int | None:
+    world = said.variables.get("WORLD_SIZE", "")
+    return int(world) if world.isdecimal() else None
+
+
+def _beside(said: SaidScript, name: str) -> str | None:
+    """A file that a script reads: sent with it, or on this machine beside it or where the command runs."""
+    from planner.operations.reading import read_text
+
+    if said.sent is not None:
+        return said.beside.get(name, said.beside.get(Path(name).name))
+    for place in (Path(said.path).parent / name, Path(name)):
+        if place.is_file():
+            return read_text(place)
+    return None
 
 
 def _torchtitan_job(said: SaidScript, text: str) -> MegatronJob:

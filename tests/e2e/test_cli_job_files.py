@@ -24,12 +24,29 @@ ACCELERATE = (
     "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\n"
     "fsdp_config:\n  fsdp_version: 2\n"
 )
+BRIDGE = (
+    "from megatron.bridge.recipes.llama import llama3_8b_pretrain_config\n"
+    "cfg = llama3_8b_pretrain_config()\ncfg.model.tensor_model_parallel_size = 2\ncfg.train.global_batch_size = 64\n"
+)
+BRIDGE_LAUNCH = (
+    "torchrun --nproc_per_node=8 scripts/training/run_recipe.py --recipe llama3_8b_pretrain_config -pp 2 "
+    "model.context_parallel_size=1 train.global_batch_size=32\n"
+)
 MODEL = ("--model", "llama-3.1-8b", "--sequence-length", "2048")
 EIGHT = ("--devices", "8")
 CASES = (
     ("train.sh", MINDSPEED, "ascend-910b-8", (), "mindspeed", {"tp": 2, "dp": 4, "activation_offload": True}),
     ("train.toml", TITAN, "dgx-h100", EIGHT, "torchtitan", {"dp_shard": 8, "zero_stage": 3, "recompute": "selective"}),
     ("train.yml", MAXTEXT, "dgx-h100", EIGHT, "maxtext", {"dp_shard": 8, "zero_stage": 3, "recompute": "full"}),
+    ("recipe.py", BRIDGE, "dgx-h100", EIGHT, "megatron-bridge", {"tp": 2, "cp": 2, "dp": 2, "zero_stage": 1}),
+    (
+        "recipe.sh",
+        BRIDGE_LAUNCH,
+        "dgx-h100",
+        (),
+        "megatron-bridge",
+        {"pp": 2, "cp": 1, "dp": 4, "overlap_grad_reduce": True},
+    ),
     ("ds.json", DEEPSPEED, "dgx-h100", (*MODEL, *EIGHT), "deepspeed", {"dp": 8, "zero_stage": 3}),
     ("a.yaml", ACCELERATE, "dgx-h100", (*MODEL, "--global-batch-size", "8"), "accelerate", {"dp": 8, "zero_stage": 3}),
 )
@@ -60,3 +77,19 @@ def test_a_file_without_a_model_asks_for_one(tmp_path: Path) -> None:
     file.write_text(DEEPSPEED, encoding="utf-8")
     ran = run_here("estimate", "--from", str(file), "--cluster", "dgx-h100", "-o", "json", "--quiet")
     assert "which model is trained" in ran.error()["what"]
+
+
+def test_a_recipe_of_a_model_that_is_not_described_asks_for_one_that_stands_for_it(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.sh"
+    file.write_text(BRIDGE_LAUNCH.replace("llama3_8b", "nemotron_3_nano"), encoding="utf-8")
+    words = ("estimate", "--from", str(file), "--cluster", "dgx-h100", "-o", "json", "--quiet")
+    error = run_here(*words).error()
+    assert "Mamba layers" in error["what"]
+    assert "--model" in error["hint"]
+
+
+def test_a_model_beside_a_script_that_says_it_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.sh"
+    file.write_text(BRIDGE_LAUNCH, encoding="utf-8")
+    error = run_here("estimate", "--from", str(file), "--cluster", "dgx-h100", *MODEL, "-o", "json", "--quiet").error()
+    assert error["what"] == "the script says the model"

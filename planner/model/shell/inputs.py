@@ -30,7 +30,10 @@ def here_text(run: Interpreter, node: Simple, scope: Scope) -> str:
 
 
 def read(run: Interpreter, node: Simple, scope: Scope, words: list[str]) -> bool:
-    """``read``: the first line of a here-document, all of it with ``-d ''``."""
+    """``read``: the first line of a here-document, all of it with ``-d ''``; ``IFS`` says where words end."""
+    sign = scope.text("IFS")
+    if any(word.startswith("IFS=") for word in node.words):
+        scope.values.pop("IFS", None)  # it was for this command alone
     names = [word for word in words[1:] if word.isidentifier()]
     whole = any(word.startswith("-") and "d" in word for word in words[1:])
     text = here_text(run, node, scope) if node.here is not None else None
@@ -38,13 +41,21 @@ def read(run: Interpreter, node: Simple, scope: Scope, words: list[str]) -> bool
         for name in names:
             scope.store(name, unknown(f"${name}"))
     elif "-a" in words or any(re.fullmatch(r"-\w*a", word) for word in words):
-        scope.store(names[-1], tuple(text.split()))
+        scope.store(names[-1], tuple(_parts(text.rstrip("\n"), sign)))
     elif names:
         line = text.strip() if whole else text.split("\n", 1)[0].strip()
-        parts = line.split(None, len(names) - 1)
+        parts = _parts(line, sign, len(names) - 1)
         for place, name in enumerate(names):
             scope.store(name, parts[place] if place < len(parts) else "")
     return True
+
+
+def _parts(line: str, sign: str | None, splits: int = -1) -> list[str]:
+    """The words of a line; at blanks unless ``IFS`` has another sign."""
+    signs = (sign or "").strip()
+    if not signs:
+        return line.split(None, splits)
+    return re.split(f"[{re.escape(signs)}]", line, maxsplit=max(splits, 0)) if splits else [line]
 
 
 def mapfile(run: Interpreter, node: Simple, scope: Scope, words: list[str]) -> bool:

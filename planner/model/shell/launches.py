@@ -17,6 +17,9 @@ _SIGNS = frozenset({
 })  # fmt: skip
 _PRINTS = frozenset({"echo", "printf", "cat", ":", "tee", "grep", "awk", "sed"})
 _ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)\+?=", re.MULTILINE)
+_TRAINS = re.compile(r"(?:pretrain|train|finetune)\w*\.py\Z")
+_RUNS_RECIPE = re.compile(r"(?:\A|/)(?:run_recipe|run_script|setup_experiment|bootstrap)\.py\Z")
+"""Megatron-Bridge's launchers."""
 _PYTHON = re.compile(r"(?:.*/)?(?:torchrun|python[\d.]*|deepspeed|mpirun|srun|uv|accelerate)\Z")
 
 
@@ -104,8 +107,8 @@ def is_launch(command: Command) -> bool:
     if any(word.split("=", 1)[0].split(" ", 1)[0].replace("_", "-") in _SIGNS for word in words):
         return not words[0].startswith("--")
     starts = any(_PYTHON.match(word) for word in words[:4])
-    trains = any(re.search(r"(?:pretrain|train|finetune)\w*\.py\Z", word) for word in words)
-    return starts and trains
+    trains = any(_TRAINS.search(word) for word in words)
+    return starts and (trains or any(_RUNS_RECIPE.search(word) for word in words))
 
 
 def separated(words: Sequence[str]) -> tuple[str, ...]:

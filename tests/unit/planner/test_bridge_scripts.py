@@ -1,0 +1,132 @@
+"""Files of Megatron-Bridge's users are read with every field as a person reads it; open ones are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.launch_scripts import read_facts
+from planner.backends.megatron_bridge.job_lists import list_of
+from planner.backends.megatron_bridge.recipe_table import recipe_named, recipe_names, section_fields
+from planner.errors import DocumentInvalid
+from planner.model.megatron_args import MegatronJob
+from planner.operations.megatron_script import SaidScript, read_script
+from profiles.validation import FindingsInvalid
+from tests.unit.planner.bridge_recipe_files import ARGPARSE, ASSIGNED, ENVIRONMENT, FILES, PERFORMANCE, RecipeFile
+
+
+def read(tmp_path: Path, case: RecipeFile, **more: Any) -> MegatronJob:
+    for name, text in {case.name: case.text, **case.beside}.items():
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    said = {"variables": case.variables, "arguments": case.words or None, "devices": case.devices, **more}
+    return read_script(SaidScript(str(tmp_path / case.name), **said))
+
+
+def facts_of(job: MegatronJob) -> dict[str, Any]:
+    facts = read_facts(job)
+    return facts | {
+        "vocab": job.model.vocab_size,
+        "recompute": job.strategy.get("recompute", "none"),
+        "chunk_layers": job.chunk_layers,
+        "optimizer": job.workload.get("optimizer"),
+        "gradient_dtype": job.workload.get("gradient_dtype", "fp32"),
+    }
+
+
+@pytest.mark.parametrize("case", FILES, ids=[case.name for case in FILES])
+def test_every_field_is_read(tmp_path: Path, case: RecipeFile) -> None:
+    facts = facts_of(read(tmp_path, case))
+    assert {name: facts.get(name) for name in case.expected} == case.expected
+
+
+def test_a_file_of_this_machine_and_one_that_was_sent_are_read_alike(tmp_path: Path) -> None:
+    here = read(tmp_path, ASSIGNED)
+    sent = read_script(SaidScript(ASSIGNED.name, devices=64, sent=ASSIGNED.text))
+    assert sent == here
+
+
+def test_settings_are_in_the_three_lists(tmp_path: Path) -> None:
+    text = ASSIGNED.text.replace(
+        "    cfg.logger.log_interval = 1\n",
+        "    cfg.logger.log_interval = 1\n    cfg.model.moe_expert_capacity_factor = 1.0\n    cfg.model.wrong = 3\n",
+    )
+    found = read(tmp_path, ASSIGNED._replace(text=text)).arguments
+    assert "model.tensor_model_parallel_size=8" in found.used
+    assert "logger.log_interval=1" in found.no_influence
+    assert "model.moe_expert_capacity_factor=1.0" in found.not_modelled
+    assert found.unknown == ("model.wrong=3",)
+
+
+def test_an_open_value_is_asked_for_by_its_path(tmp_path: Path) -> None:
+    with pytest.raises(DocumentInvalid) as raised:
+        read(tmp_path, ENVIRONMENT, variables={})
+    assert "train.global_batch_size" in raised.value.what
+    assert raised.value.hint == "say it: -- train.global_batch_size=VALUE"
+    job = read(tmp_path, ENVIRONMENT, variables={}, arguments=("train.global_batch_size=4096",))
+    assert job.workload["global_batch_size"] == 4096
+
+
+def test_an_undecided_condition_that_sets_something_is_told(tmp_path: Path) -> None:
+    text = ARGPARSE.text.replace("if args.fp8:", "if torch.cuda.get_device_capability()[0] > 9:")
+    job = read(tmp_path, ARGPARSE._replace(text=text, words=()))
+    assert [place.line for place in job.undecided] == [14]
+    assert job.workload["precision"] == "bf16"
+
+
+def test_a_model_that_is_not_described_is_asked_for(tmp_path: Path) -> None:
+    text = ASSIGNED.text.replace("llama import llama3_70b", "nemotronh import nemotron_3_nano").replace(
+        "llama3_70b", "nemotron_3_nano"
+    )
+    with pytest.raises(DocumentInvalid, match="Mamba layers"):
+        read(tmp_path, ASSIGNED._replace(text=text))
+    assert read(tmp_path, ASSIGNED._replace(text=text), model="qwen3-30b-a3b").model.name == "qwen3-30b-a3b"
+    with pytest.raises(DocumentInvalid, match="says the model"):
+        read(tmp_path, ASSIGNED, model="qwen3-30b-a3b")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("from megatron.bridge import x\nprint(1)\n", "makes no configuration"),
+        ("from megatron.bridge import (\n", "not Python"),
+        ("from megatron.bridge.recipes.llama import llama9_1b_pretrain_config as c\nc()\n", "no recipe llama9_1b"),
+        ("from megatron.bridge.recipes.llama import llama3_8b_peft_config as c\nc()\n", "adapters"),
+        ("import megatron.bridge\ndef f():\n    return f()\nf()\n", "calls itself"),
+        ("import megatron.bridge\nfor i in range(1000):\n    for j in range(1000):\n        a = 1\n", "too many steps"),
+    ],
+)
+def test_bad_files_get_one_clear_error(tmp_path: Path, text: str, what: str) -> None:
+    with pytest.raises(DocumentInvalid, match=what):
+        read(tmp_path, RecipeFile("bad.py", text, {}))
+
+
+def test_words_that_the_script_does_not_take_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DocumentInvalid, match="takes no --pp"):
+        read(tmp_path, ARGPARSE._replace(words=("--pp", "3")))
+
+
+def test_a_benchmark_without_a_device_type_asks_for_it(tmp_path: Path) -> None:
+    with pytest.raises((DocumentInvalid, FindingsInvalid), match="asks for the device"):
+        read(tmp_path, PERFORMANCE._replace(text=PERFORMANCE.text.replace("-g h100", "")))
+
+
+def test_every_recipe_of_the_release_is_in_the_table() -> None:
+    names = recipe_names()
+    assert len(names) > 800
+    for name in names:
+        found = recipe_named(name)
+        assert found is not None
+        assert {"hf", "provider"} & found.settings.keys(), name
+        assert "train.global_batch_size" in found.settings, name
+
+
+def test_every_field_of_a_configuration_is_in_one_list() -> None:
+    for section, names in section_fields().items():
+        for name in names:
+            path = f"{section}.{name}" if section else name
+            assert list_of(path) in ("used", "no_influence", "not_modelled"), path
+    assert list_of("model.no_such_field") == "unknown"
