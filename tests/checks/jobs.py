@@ -1,0 +1,79 @@
+"""What is checked, as a table: each job with its command, and what must have passed before it starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PYTHON = ".venv/bin/python"
+
+WAITING = (
+    "tests/e2e/test_serve.py",
+    "tests/e2e/test_serve_jobs.py",
+    "tests/e2e/test_serve_sweeps.py",
+    "tests/e2e/test_worker_command.py",
+    "tests/faults",
+    "tests/integration",
+)
+"""Files and folders whose tests mostly wait for services, databases, clocks and ranks: they have more workers than
+there are cores.  What is not named here computes."""
+
+QUICK = (
+    "tests/unit",
+    "tests/contract/test_imports.py",
+    "tests/contract/test_files.py",
+    "tests/contract/test_error_tree.py",
+)
+"""What is tested before a commit, but for tests marked slow: every module by itself, and the shape of the house."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A command that passes or fails."""
+
+    name: str
+    command: tuple[str, ...]
+    after: tuple[str, ...] = ()
+    """Jobs that must have passed."""
+    folder: str = "."
+    environment: Mapping[str, str] = field(default_factory=dict)
+    yielding: bool = False
+    """Whether it computes for long: it yields the cores to jobs that wait for something to happen by the clock."""
+
+
+def tests(name: str, paths: tuple[str, ...], *options: str, workers: int, yielding: bool) -> Job:
+    """Tests of these paths on so many workers.
+
+    A file stays on one worker, or the launches that its tests share would run once a worker.
+    """
+    command = (PYTHON, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadfile")
+    # Two runs at once may not share the folder of what failed last.
+    kept = ("-o", f"cache_dir=.cache/pytest-{name.partition(' ')[0]}")
+    return Job(name, (*command, *kept, *options, *paths), yielding=yielding)
+
+
+STATIC = (
+    Job("style", ("bash", "-c", ".venv/bin/ruff check . && .venv/bin/ruff format --check .")),
+    Job("types", (PYTHON, "-m", "tests.checks.kept", "types", "--", ".venv/bin/mypy"), yielding=True),
+    Job("layers", (".venv/bin/lint-imports", "--no-cache")),
+    Job("web units", ("npm", "run", "--silent", "check"), folder="web"),
+)
+
+
+def jobs_of(name: str, workers: int) -> tuple[Job, ...]:
+    """The jobs of ``make check`` and ``make test``; ``workers`` is the number of processes that compute."""
+    if name == "check":
+        return (*STATIC, tests("quick tests", QUICK, "-m", "not slow", workers=workers, yielding=False))
+    ignored = [f"--ignore={path}" for path in WAITING]
+    return (
+        tests("waiting tests", WAITING, workers=3 * workers, yielding=False),
+        Job("screens", ("npm", "run", "--silent", "e2e"), folder="web"),
+        *STATIC,
+        tests("computing tests", ("tests",), *ignored, workers=workers, yielding=True),
+    )
+
+
+def workers_here() -> int:
+    """``$WORKERS``, else a process a core."""
+    return int(os.environ.get("WORKERS") or len(os.sched_getaffinity(0)))
