@@ -126,8 +126,10 @@ def _end(running: list[Running]) -> None:
         try:
             each.process.wait(max(0.1, end_s - time.monotonic()))
         except subprocess.TimeoutExpired:
-            _signal(each, signal.SIGKILL)
-            each.process.wait()
+            print(f"{each.job.name}: does not end, killed", flush=True)
+        # Also what it started and left: a shell's background ignores SIGINT.
+        _signal(each, signal.SIGKILL)
+        each.process.wait()
         each.output.close()
 
 

@@ -1,7 +1,8 @@
 """A real service with real plans, for the tests of the web pages: ``python -m tests.web.serve_seeded [--port N]``.
 
 A temporary SQLite database, ``meshwright serve`` on it, and questions asked through its own door.  Prints
-``seeded: port N`` when everything is there, serves until a signal, and leaves nothing behind.
+``seeded: port N`` when everything is there, serves until a signal, and leaves nothing behind.  ``--services 2`` serves
+two equal copies, each with its own database (``seeded: port N-M``): the questions are asked once.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -36,7 +39,10 @@ def main() -> None:
     parser.add_argument("--empty", action="store_true", help="no plans, no jobs")
     parser.add_argument("--synchronous-s", type=float, help="a search that takes longer becomes a job")
     parser.add_argument("--keys", action="store_true", help="demand API keys and print one with scope plan; no plans")
+    parser.add_argument("--services", type=int, default=1, help="so many, which are equal when it says that they serve")
     given = parser.parse_args()
+    if given.port and given.services > 1:
+        parser.error("--port is of one service; --services takes free ones")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="meshwright-web-") as name:
@@ -52,11 +58,26 @@ def serve(folder: Path, given: argparse.Namespace) -> None:
         print(f"key: {new_key(database)}", flush=True)
     if not (given.empty or given.keys):
         keep_older(database)
-    with served(database, folder, given) as address:
+    with ExitStack() as services:
+        addresses = [services.enter_context(served(database, folder, given))]
         if not (given.empty or given.keys):
-            seed(address)
-        print(f"seeded: port {httpx.URL(address).port}", flush=True)
+            seed(addresses[0])
+        for number in range(1, given.services):
+            copy = folder / f"copy-{number}"
+            copy.mkdir()
+            addresses.append(services.enter_context(served(copied(folder, copy), copy, given)))
+        print(f"seeded: port {'-'.join(str(httpx.URL(each).port) for each in addresses)}", flush=True)
         signal.pause()
+
+
+def copied(folder: Path, copy: Path) -> str:
+    """A database that is equal to the one in ``folder``, which is being served; the measurements come along."""
+    with closing(sqlite3.connect(folder / "plans.db")) as source, closing(sqlite3.connect(copy / "plans.db")) as target:
+        source.backup(target)
+    os.environ["MESHWRIGHT_PROFILES"] = str(copy / "profiles")
+    if (folder / "profiles").exists():
+        shutil.copytree(folder / "profiles", copy / "profiles")
+    return f"sqlite:///{copy / 'plans.db'}"
 
 
 def new_key(database: str) -> str:
