@@ -54,7 +54,7 @@ $(VENV)/.light: pyproject.toml constraints.txt | fitting-python
 $(VENV)/.dev: pyproject.toml constraints.txt | fitting-python
 	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver, measured tables, plots, Ray, DeepSpeed)"
 	$(KEPT) environment -- $(MAKE) --no-print-directory environment
-	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	$(PIP) install --quiet --no-deps -e .
 	@# Compiled once here, not in front of the first `meshwright plan` or `shard`.
 	$(BIN)/python -m compileall -q api meshwright planner profiles solver
 	$(KEPT) kernels -- $(MAKE) --no-print-directory kernels
