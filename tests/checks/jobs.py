@@ -9,12 +9,44 @@ from dataclasses import dataclass, field
 PYTHON = ".venv/bin/python"
 
 WAITING = (
-    "tests/e2e/test_serve.py",
-    "tests/e2e/test_serve_jobs.py",
-    "tests/e2e/test_serve_sweeps.py",
-    "tests/e2e/test_worker_command.py",
     "tests/faults",
-    "tests/integration",
+    *(f"tests/e2e/test_{name}.py" for name in ("serve", "serve_jobs", "serve_sweeps", "worker_command")),
+    *(
+        f"tests/integration/test_{name}.py"
+        for name in (
+            "accuracy_service",
+            "audit_service",
+            "client",
+            "emission_service",
+            "job_board",
+            "launcher_runs",
+            "launcher_validators",
+            "measure_collectives",
+            "oidc_service",
+            "profile_service",
+            "retention",
+            "scheduler_kubernetes",
+            "scheduler_ray",
+            "scheduler_slurm",
+            "service",
+            "service_calibration",
+            "service_findings",
+            "service_hosts",
+            "service_limits",
+            "service_pictures",
+            "service_schema",
+            "service_store",
+            "store_concurrency",
+            "sweep_client",
+            "sweep_processes",
+            "sweep_ray",
+            "sweep_service",
+            "task_runner",
+            "tracing",
+            "uploads_service",
+            "worker_secrets",
+        )
+    ),
 )
 """Files and folders whose tests mostly wait for services, databases, clocks and ranks: they have more workers than
 there are cores.  What is not named here computes."""
