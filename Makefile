@@ -183,11 +183,11 @@ CHECKS := PATH="$(NODE):$$PATH" OMP_NUM_THREADS=1 TORCH_EXTENSIONS_DIR=$(EXTENSI
 
 # Before a commit: style, types, layers, the house's contracts, unit tests that are not slow, the web's types and units.
 check: $(VENV)/.dev web
-	$(CHECKS) check
+	$(CHECKS) check $(if $(FIGURES),--figures $(FIGURES))
 
 # All jobs of tests/checks/jobs.py side by side.
 test: setup targets postgres faketime web chromium
-	MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 MESHWRIGHT_REQUIRE_WEB=1 $(CHECKS) test
+	MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 MESHWRIGHT_REQUIRE_WEB=1 $(CHECKS) test $(if $(FIGURES),--figures $(FIGURES))
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
