@@ -22,6 +22,8 @@ EXTENSIONS := $(abspath .cache/torch-extensions)
 DEEPSPEED_VERSION := 0.19.8
 # What another clone on this machine has built already is taken from there (MESHWRIGHT_CACHE, tests/checks/kept.py).
 KEPT := $(PYTHON) -m tests.checks.kept
+# A line with the variable itself would run also where make is only asked what it would do.
+AGAIN = $(MAKE) --no-print-directory
 
 # Every start of Python reads what an earlier one compiled, also where the surroundings say not to keep it.
 unexport PYTHONDONTWRITEBYTECODE
@@ -53,11 +55,11 @@ $(VENV)/.light: pyproject.toml constraints.txt | fitting-python
 # The environment itself may come from another clone; what is installed by its path is this clone's own.
 $(VENV)/.dev: pyproject.toml constraints.txt | fitting-python
 	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver, measured tables, plots, Ray, DeepSpeed)"
-	$(KEPT) environment -- $(MAKE) --no-print-directory environment
+	$(KEPT) environment -- $(AGAIN) environment
 	$(PIP) install --quiet --no-deps -e .
 	@# Compiled once here, not in front of the first `meshwright plan` or `shard`.
 	$(BIN)/python -m compileall -q api meshwright planner profiles solver
-	$(KEPT) kernels -- $(MAKE) --no-print-directory kernels
+	$(KEPT) kernels -- $(AGAIN) kernels
 	touch $(VENV)/.light $@
 
 # torch comes first and alone, so that nothing that follows chooses another build of it.
@@ -145,8 +147,8 @@ $(TARGETS)/.deepspeed: $(VENV)/.dev Makefile
 # Validators that `meshwright check --with` asks: each in a folder of its own.
 $(TARGETS)/.validators: $(VENV)/.dev $(wildcard planner/backends/checking/*.py planner/backends/*/validator.py planner/backends/checking/launchers/*.py)
 	@echo "targets: validators"
-	if [ -n "$${MESHWRIGHT_VALIDATORS:-}" ]; then $(MAKE) --no-print-directory validators; \
-	else $(KEPT) validators -- $(MAKE) --no-print-directory validators; fi
+	if [ -n "$${MESHWRIGHT_VALIDATORS:-}" ]; then $(AGAIN) validators; \
+	else $(KEPT) validators -- $(AGAIN) validators; fi
 	mkdir -p $(TARGETS) && touch $@
 
 # sbatch and mpirun are unpacked from Debian's packages, whose lists a new machine may not have yet.

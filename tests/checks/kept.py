@@ -104,6 +104,9 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{name}: nothing is kept, {error}", file=sys.stderr)
         return subprocess.call(command, cwd=REPOSITORY)
     kind = KINDS[name]
+    if linked := [each for each in kind.built if (REPOSITORY / each.removesuffix("/**")).is_symlink()]:
+        print(f"{name}: {', '.join(linked)} belongs to another clone; nothing is taken or kept", flush=True)
+        return subprocess.call(command, cwd=REPOSITORY)
     entry = cache / f"{name}-{key(kind, REPOSITORY)}"
     return _refresh(kind, entry, command) if kind.newest else _build(kind, entry, command)
 

@@ -204,3 +204,28 @@ def test_a_killed_build_leaves_no_entry_and_no_lock(house: Path) -> None:
     assert again.returncode == 0
     assert time.monotonic() - start_s < 300
     assert (house / "log").read_text() == "built\nbuilt\n"
+
+
+def test_a_folder_that_is_another_clones_is_left_alone(house: Path) -> None:
+    (house.parent / "theirs").mkdir()
+    (house.parent / "theirs" / "python").write_text("theirs")
+    (house / ".venv").symlink_to(house.parent / "theirs")
+    (house / "pyproject.toml").write_text("[build-system]\n[project]\n[tool]\n")
+    command = [sys.executable, "-m", "tests.checks.kept", "environment", "--", "true"]
+    environment = {**os.environ, "MESHWRIGHT_CACHE": str(house.parent / "cache")}
+    for _ in range(2):
+        done = subprocess.run(command, cwd=house, env=environment, capture_output=True, text=True, check=True)
+        assert "belongs to another clone" in done.stdout
+    assert (house / ".venv").is_symlink()
+    assert not list((house.parent / "cache").glob("environment-*"))
+
+
+def test_asking_make_what_it_would_do_does_nothing(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    (tmp_path / "web" / "src").mkdir(parents=True)
+    shutil.copytree(REPOSITORY / "tests" / "checks", tmp_path / "tests" / "checks")
+    environment = {**os.environ, "MESHWRIGHT_CACHE": str(tmp_path / "cache")}
+    before = sorted(tmp_path.rglob("*"))
+    subprocess.run(["make", "-n", "setup"], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert sorted(tmp_path.rglob("*")) == before
