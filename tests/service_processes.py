@@ -16,7 +16,7 @@ import httpx
 
 from tests.command_line import REPOSITORY, command, shell_environment
 
-START_S = 60.0
+START_S = 300.0
 END_S = 60.0
 
 

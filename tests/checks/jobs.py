@@ -99,7 +99,7 @@ def jobs_of(name: str, workers: int) -> tuple[Job, ...]:
         return (*STATIC, tests("quick tests", QUICK, "-m", "not slow", workers=workers, yielding=False))
     ignored = [f"--ignore={path}" for path in WAITING]
     return (
-        tests("waiting tests", WAITING, "--no-loadscope-reorder", workers=3 * workers, yielding=False),
+        tests("waiting tests", WAITING, "--no-loadscope-reorder", workers=2 * workers, yielding=False),
         Job("screens", ("npm", "run", "--silent", "e2e"), folder="web"),
         *STATIC,
         tests("computing tests", ("tests",), *ignored, workers=workers, yielding=True),

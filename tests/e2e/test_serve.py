@@ -20,7 +20,7 @@ from tests.command_line import REPOSITORY, shell_environment
 from tests.running_service import question
 from tests.token_issuer import AUDIENCE, ISSUER, Signer
 
-START_S = 60
+START_S = 300
 
 
 @contextmanager
