@@ -4,6 +4,7 @@
 # make web     the web pages, built into api/static
 # make check   before a commit: style, types, layers, quick tests, the web pages' types and unit tests
 # make test    sets up, lints, passes everything, side by side
+# make test-all   the same with every case of every large matrix, of which make test takes a sample
 # make test-web   the web pages: types, style, unit tests, every screen in Chromium against a real service
 # make lint    style, types, layers, contracts
 # make bench   measured figures beside their targets
@@ -29,10 +30,11 @@ AGAIN = $(MAKE) --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 OUT ?= out
 GROUND_TRUTH ?= ../shared/ground_truth
-TRUTH ?= $(GROUND_TRUTH)/training_dev.csv $(GROUND_TRUTH)/oom_dev.csv benchmarks/published/training_runs.csv
+TRUTH ?= $(GROUND_TRUTH)/training_dev.csv $(GROUND_TRUTH)/oom_dev.csv $(GROUND_TRUTH)/training_dev_2.csv \
+    $(GROUND_TRUTH)/oom_dev_2.csv benchmarks/published/training_runs.csv
 
-.PHONY: help setup plan check test test-web style lint bench accuracy serve web targets postgres faketime chromium clean \
-	fitting-python environment kernels validators
+.PHONY: help setup plan check test test-all test-web style lint bench accuracy serve web targets postgres faketime \
+	chromium clean fitting-python environment kernels validators
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -49,7 +51,7 @@ $(VENV)/.light: pyproject.toml constraints.txt | fitting-python
 	$(PIP) install --quiet -c constraints.txt -e .
 	@# Compiled once here, not in front of the first `meshwright plan`.
 	$(BIN)/python -m compileall -q api meshwright planner profiles solver
-	$(BIN)/python -m planner.predict.schedule.compile_kernels
+	$(BIN)/python -m planner.search.compile_kernels
 	touch $@
 
 # The environment itself may come from another clone; what is installed by its path is this clone's own.
@@ -191,13 +193,17 @@ check: $(VENV)/.dev web
 test: setup targets postgres faketime web chromium
 	MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 MESHWRIGHT_REQUIRE_WEB=1 $(CHECKS) test $(if $(FIGURES),--figures $(FIGURES))
 
+# Whole matrices instead of samples of them (tests/sampling.py).
+test-all: export MESHWRIGHT_TEST_ALL := 1
+test-all: test
+
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
 # README follows the page: docs.generate copies its first tables.
 accuracy: $(VENV)/.dev
 	mkdir -p $(OUT)
-	$(BIN)/meshwright accuracy $(TRUTH) --calibrate-fraction 0.1 --markdown docs/reference/accuracy.md \
+	$(BIN)/meshwright accuracy $(TRUTH) --calibrate-fraction 0.1 --optimism --markdown docs/reference/accuracy.md \
 	    --plot docs/reference/accuracy --html $(OUT)/accuracy.html >$(OUT)/accuracy.txt
 	$(BIN)/meshwright accuracy benchmarks/published/training_runs.csv -o json --quiet >planner/evidence/accuracy/published_report.json
 	$(BIN)/python -m docs.generate

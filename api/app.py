@@ -26,15 +26,14 @@ from api.routes import (
     fits,
     health,
     jobs,
-    labels,
+    operations,
     pages,
-    pictures,
     plans,
     requests,
+    scripts,
     strategies,
     sweeps,
     uploads,
-    views,
 )
 from api.service import running
 from api.settings import Settings
@@ -45,12 +44,11 @@ from planner.version import __version__
 
 ROUTERS = (
     plans.router,
-    views.router,
+    operations.operation_router(),
     emissions.router,
-    pictures.router,
-    labels.router,
     estimates.router,
     elastic.router,
+    scripts.router,
     strategies.router,
     requests.router,
     jobs.router,

@@ -25,13 +25,20 @@ PERCENT = 40
 ONLY_JUDGE = re.compile(
     r"Korthikanti|MT-NLG|Llama 3|BLOOM|InternEvo|^NeMo$|NeMo launcher|fms-fsdp|Narayanan|UCI|kwai|flash-attention"
     r"|SimuMax|Sailor|NeuSight|MegaScale|Zero-bubble|Primus|Parallel Folding"
+    r"|litgpt|FlagPerf|QwenLM|prime-rl|DLPerf|vectorlm|pytorch/ao|torchtune|fsdp_qlora|MLPerf"
 )
 """Sources of which no row ever chooses a constant."""
+LOOKED_AT = re.compile(r"mistral-7b|llama3-8b")
+"""Models of fms-acceleration on whose rows the memory of layers that run whole was found
+(``planner.evidence.runs.whole_layer_memory``); its other models judge."""
 
 
 def may_fit(row: TruthRow, groups: Mapping[str, str]) -> bool:
     """Whether a constant may be chosen with this row; rows of one ranking group stay together."""
-    if ONLY_JUDGE.search(source_group(row.source)):
+    group = source_group(row.source)
+    if group == "fms-acceleration":
+        return LOOKED_AT.search(row.model) is not None and not row.out_of_memory
+    if ONLY_JUDGE.search(group):
         return False
     return int(hashlib.sha256(ranking_key(row, groups).encode()).hexdigest()[:8], 16) % 100 < PERCENT
 

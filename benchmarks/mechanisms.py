@@ -50,6 +50,9 @@ TIME: tuple[Mechanism, ...] = (
         "a layer takes the longer of its kernels and the host's launches and calls",
         _neutral("launch_s", "call_s", "parameter_hooks", "reduction_launches"),
     ),
+    Mechanism("host of routed experts", "launches around experts cost the host more, each local expert is a product",
+              _neutral("expert_launches", "each_expert_s")),
+    Mechanism("graphs on Grace hosts", "attention and router launch nothing", _neutral("graphed")),
     Mechanism("attention kernel", "unfused, Triton or FlashAttention-2 instead of the best one", _neutral("attention")),
     Mechanism("unfused point-wise work", "several passes over memory, by operator class", _neutral("unfused")),
     Mechanism(
@@ -63,6 +66,7 @@ TIME: tuple[Mechanism, ...] = (
         _neutral("reduction_bucket_bytes", "gather_by_tensor"),
     ),
     Mechanism("unpadded vocabulary", "misaligned matmuls of the head", _neutral("pads_vocabulary")),
+    Mechanism("slowest device", "every step waits for the slowest of all devices", {"waits_for_slowest": False}),
     Mechanism("skew of collectives", "the slowest rank's host decides", _neutral("collective_skew_s")),
     Mechanism("separate reductions", "bias, norm, residual gradients by own kernels", _neutral("separate_reductions")),
     Mechanism("dispatch once a node", "a routed token is sent once to a node that holds several of its experts",
@@ -76,6 +80,7 @@ MEMORY: tuple[Mechanism, ...] = (
               {**_neutral("keeps_gate_output", "attention_output_copies", "dropout"), "attention": "flash2"}),
     Mechanism("logits of the loss", "copies that a back-end's loss keeps", _neutral("kept_logit_bytes",
                                                                                   "passing_logit_bytes")),
+    Mechanism("experts in 8 bit", "inputs of a byte, copies of weights", _neutral("eight_bit_experts")),
     Mechanism("fp32 shards", "FSDP's parameters are their own master copy", _neutral("fp32_shards")),
     Mechanism("operator checkpointing", "outputs of every second matmul stay", _neutral("operator_checkpointing")),
 )  # fmt: skip

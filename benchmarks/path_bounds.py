@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from planner.predict.schedule.least_makespan import least_makespan_s
 from planner.predict.schedule.orders import order_findings
 from planner.predict.schedule.paths import ChunkTimes
-from planner.predict.schedule.placement import chunk_ranks
 from planner.predict.schedule.run import known_paths, run_pipeline
-from planner.strategy.schedules import LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.strategy.schedules import LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName, chunk_stages
 
 Array = NDArray[np.float64]
 Sizes = tuple[int, int, int, int]
@@ -102,7 +101,7 @@ def _ratios(
         + gradient_s @ np.stack([path.weight_gradients for path in paths]).T
         + hop_s[:, None] * np.array([path.hops for path in paths])
     )
-    ranks = np.array(chunk_ranks(schedule, p, v))
+    ranks = np.array(chunk_stages(p, v, v_placed=schedule in V_SCHEDULES))
     busy_s = np.stack([np.bincount(ranks, row) for row in forward_s + backward_s])
     way_s = forward_s + (0.0 if schedule in SPLIT_SCHEDULES else 1.0) * backward_s
     seconds = busy_s.sum(axis=1), busy_s.max(axis=1), hop_s, way_s[:, 1:p].min(axis=1), gradient_s.sum(axis=1)

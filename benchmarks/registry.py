@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.cold_plans import cold_plan_specs
+from benchmarks.emission_time import EMISSION_TIME
 from benchmarks.help_page import HELP_PAGE
 from benchmarks.heterogeneous_pools import HETEROGENEOUS_POOLS
 from benchmarks.kineto_import import KINETO_IMPORT
@@ -18,6 +19,7 @@ SPECS: tuple[Spec, ...] = (
     LEAF_BOUNDS,
     SPACE_RATE,
     HELP_PAGE,
+    EMISSION_TIME,
     REPLAN,
     WARM_PLANS,
     PIPELINE_RUN,

@@ -34,12 +34,10 @@ from typing import Any, get_args
 import torch
 import torch.distributed as dist
 
+from benchmarks.native_step import native_step
 from planner.backends.asked import problem_hardware, the_software
-from planner.backends.native.trainer.assemble import assemble
-from planner.backends.native.trainer.mesh import build_meshes
-from planner.backends.native.trainer.optimizer import build_optimizer
 from planner.backends.native.trainer.rank_command import start_process_group
-from planner.backends.native.trainer.settings import DeviceKind, TrainSettings
+from planner.backends.native.trainer.settings import DeviceKind
 from planner.backends.registry import backends
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
 from planner.plan.plan import Plan, SearchReport
@@ -166,17 +164,7 @@ def measure(plan: Plan, device: torch.device, warm_up: int, steps: int) -> Measu
 
 
 def _measure(plan: Plan, device: torch.device, warm_up: int, steps: int) -> Measured:
-    settings = TrainSettings(device="cuda" if device.type == "cuda" else "cpu", precision="plan")
-    local = assemble(plan, build_meshes(plan.chosen(), device.type), settings, device)
-    optimizer = build_optimizer(local.chunks, settings)
-    workload, vocabulary = plan.problem.workload, plan.problem.model.vocab_size
-    tokens = torch.randint(0, vocabulary, (workload.global_batch_size, workload.sequence_length + 1), device=device)
-
-    def step() -> None:
-        local.runner.step(tokens[:, :-1], tokens[:, 1:])
-        optimizer.step()
-        optimizer.zero_grad()
-
+    step = native_step(plan, device)
     for _ in range(warm_up):
         step()
     if device.type == "cuda":

@@ -164,7 +164,9 @@ def models_page() -> str:
         " model YAML ([documents](documents.md#modeldescription)).",
         table(head, rows),
         "## Hugging Face architectures",
-        "`model_type` of a `config.json`: " + ", ".join(f"`{kind}`" for kind in supported_model_types()) + ".",
+        "`model_type` of a `config.json`: "
+        + ", ".join(f"`{kind}`" for kind in supported_model_types())
+        + ". [Model types](model-types.md) says how each was judged, and why others are refused.",
     )
 
 
@@ -230,22 +232,28 @@ def pages() -> dict[str, Callable[[], str]]:
     from docs.generate_backends import backends_page, rules_page
     from docs.generate_constants import constants_page
     from docs.generate_documents import documents_page, strategy_page
+    from docs.generate_model_types import model_types_page
+    from docs.generate_operations import operations_page
     from docs.generate_profiles import accuracy_page, formats_page, observations_page
     from docs.generate_readme import benchmarks_page
+    from docs.generate_software import software_page
     from docs.generate_survey import survey_page
     from docs.generate_vocabulary import glossary_page
 
     return {
         "commands.md": commands_page,
+        "operations.md": operations_page,
         "documents.md": documents_page,
         "strategy.md": strategy_page,
         "errors.md": errors_page,
         "models.md": models_page,
+        "model-types.md": model_types_page,
         "devices.md": devices_page,
         "clusters.md": clusters_page,
         "backends.md": backends_page,
         "rules.md": rules_page,
         "constants.md": constants_page,
+        "software.md": software_page,
         "profile-formats.md": formats_page,
         "observations.md": observations_page,
         "profile-accuracy.md": accuracy_page,

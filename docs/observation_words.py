@@ -4,9 +4,10 @@ from __future__ import annotations
 
 KIND_WORDS: dict[str, str] = {
     "operators": "One operator at one shape on one device. Classes of `operator`: matmul, grouped_matmul, attention,"
-    " decode_attention, norm, rotary, activation, embedding, cross_entropy, router, moe (a whole expert layer),"
-    " expert_dispatch, expert_combine, elementwise, softmax, dropout, optimizer, copy, convolution, collective (a"
-    " kernel of unknown size), module (a named piece of a model), kernel (not attributed to an operator), other.",
+    " decode_attention, norm, rotary, activation, embedding, cross_entropy, router, permute (tokens sorted by expert,"
+    " or back), moe (a whole expert layer), expert_dispatch, expert_combine, elementwise, softmax, dropout, optimizer,"
+    " copy, convolution, collective (a kernel of unknown size), module (a named piece of a model), kernel (not"
+    " attributed to an operator), other.",
     "collectives": "One collective of one size over one group shape.",
     "links": "One link or memory path: its bandwidth or its latency.",
     "iterations": "One training step, or a report of its memory: the truth from end to end.",

@@ -1,7 +1,7 @@
 """A strict reader of JSON text: RFC 8259 to plain data.
 
-Refused, each with line and column: duplicate keys, ``NaN`` and ``Infinity``, numbers beyond the float range
-(``1e999``), lone surrogates, and everything above the limits of ``profiles.text_limits``.
+Refused, each with line and column: duplicate keys, ``NaN`` and ``Infinity`` (unless asked for), numbers beyond
+the float range (``1e999``), lone surrogates, and everything above the limits of ``profiles.text_limits``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from profiles.text_limits import (
 )
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{},:]|[-+]?\d[^\s,\]}:]*|-?[A-Za-z]+', re.DOTALL)
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -34,12 +35,15 @@ class _Level:
     expects_key: bool = field(default=False)
 
 
-def load_json_text(text: str, where: str) -> Any:
-    """Parse one JSON document.  Raises ``DocumentInvalid`` with ``where:line:column`` and a hint."""
+def load_json_text(text: str, where: str, *, not_finite: bool = False) -> Any:
+    """Parse one JSON document.  Raises ``DocumentInvalid`` with ``where:line:column`` and a hint.
+
+    ``not_finite``: take ``NaN``, ``Infinity`` and ``-Infinity``, which Python's ``json.dump`` writes, as floats.
+    """
     check_size(text, where)
     text = text.removeprefix("\ufeff")
     check_surrogates(text, where)
-    _scan(text, where)
+    _scan(text, where, not_finite)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -49,7 +53,7 @@ def load_json_text(text: str, where: str) -> Any:
         raise DocumentInvalid(f"not valid JSON: {error}", where=where, hint="check the document") from None
 
 
-def _scan(text: str, where: str) -> None:
+def _scan(text: str, where: str, not_finite: bool) -> None:
     """One pass over the tokens for what ``json.loads`` would accept; syntax errors are left to it."""
     stack: list[_Level] = []
     for match in _TOKEN.finditer(text):
@@ -67,7 +71,7 @@ def _scan(text: str, where: str) -> None:
         elif first == ",":
             if stack:
                 stack[-1].expects_key = stack[-1].keys is not None
-        elif first != ":":
+        elif first != ":" and not (not_finite and token in _NOT_FINITE):
             _check_literal(text, token, start, where)
 
 
@@ -90,7 +94,7 @@ def _check_string(text: str, token: str, start: int, level: _Level | None, where
 
 
 def _check_literal(text: str, token: str, start: int, where: str) -> None:
-    if token in ("NaN", "Infinity", "-Infinity"):
+    if token in _NOT_FINITE:
         _refuse_at(text, start, where, f"{token} is not a finite number", "give a finite number, or null")
     if token[-1].isalpha() or token in ("true", "false", "null"):
         return

@@ -49,8 +49,11 @@ def load_yaml_text(text: str, where: str) -> Any:
     return _build(_events(text, where), where)
 
 
-def load_document_file(path: Path) -> Any:
-    """Read a ``.json`` file as JSON and any other as YAML.  Raises NotFound and DocumentInvalid."""
+def load_document_file(path: Path, *, not_finite: bool = False) -> Any:
+    """Read a ``.json`` file as JSON and any other as YAML.  Raises NotFound and DocumentInvalid.
+
+    ``not_finite``: take ``Infinity`` and ``NaN`` in JSON (``load_json_text``).
+    """
     where = str(path)
     try:
         data = path.read_bytes()
@@ -64,7 +67,9 @@ def load_document_file(path: Path) -> Any:
         raise DocumentInvalid(
             f"byte {error.start} is not UTF-8 text", where=where, hint="save the file as UTF-8; is it a text file?"
         ) from None
-    return load_json_text(text, where) if path.suffix.lower() == ".json" else load_yaml_text(text, where)
+    if path.suffix.lower() == ".json":
+        return load_json_text(text, where, not_finite=not_finite)
+    return load_yaml_text(text, where)
 
 
 def _events(text: str, where: str) -> Iterator[Any]:

@@ -86,22 +86,6 @@ def format_bytes_per_s(bandwidth_bytes_per_s: float) -> str:
     return _scaled(bandwidth_bytes_per_s, 1000.0, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"))
 
 
-def format_flops_per_s(flops_per_s: float) -> str:
-    """Rate for people: "989 TFLOP/s"."""
-    return _scaled(flops_per_s, 1000.0, ("FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s", "EFLOP/s"))
-
-
-def format_seconds(time_s: float) -> str:
-    """Time for people: "3.00 us", "41.3 ms", "7.25 s", "2.50 h"."""
-    size = abs(time_s)
-    if size == 0 or not math.isfinite(size):
-        return f"{time_s:g} s"
-    for unit, scale in (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if size >= scale * (2.0 if scale > 1 else 1.0):
-            return f"{_three_digits(time_s / scale)} {unit}"
-    return f"{_three_digits(time_s / 1e-9)} ns"
-
-
 def _split(text: str, where: str, example: str) -> tuple[Decimal, str]:
     match = _QUANTITY.match(text)
     if not match:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import sampling
 from tests.postgres_server import PostgresServer, server_programs
 from tests.warm_python.interpreters import WarmPythons
 
@@ -33,6 +34,26 @@ os.environ.setdefault("MESHWRIGHT_VALIDATORS", str(REPOSITORY / ".cache" / "vali
 # Two shared cores: no deadline.  Derandomised: a red run is red again.
 settings.register_profile("meshwright", deadline=None, derandomize=True, database=None)
 settings.load_profile("meshwright")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--all-cases``, like MESHWRIGHT_TEST_ALL=1 (``tests/sampling.py``)."""
+    parser.addoption("--all-cases", action="store_true", help="take every case of every matrix, not a sample")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before workers start and tests are collected: which cases this run takes."""
+    sampling.settle_run(all_cases=bool(config.getoption("--all-cases")))
+
+
+def pytest_report_header() -> str:
+    """Which cases this run takes."""
+    return sampling.words()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The same at the end, because a quiet run has no header."""
+    terminalreporter.write_line(sampling.words())
 
 
 @pytest.fixture(autouse=True)
@@ -107,8 +128,10 @@ def _reason(longrepr: object) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skip into a failure where the skipped thing must be there."""
+    """Turn a skip into a failure where the skipped thing must be there; say what repeats a sample that failed."""
     report = yield
+    if report.failed and getattr(getattr(item, "module", None), "drawn", None) is sampling.drawn:
+        report.sections.append(("cases", sampling.words()))
     if report.skipped and not hasattr(report, "wasxfail"):
         variable = _missing(_reason(report.longrepr))
         if variable:

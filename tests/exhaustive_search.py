@@ -9,7 +9,7 @@ here a second time.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,8 @@ Ints = NDArray[np.int64]
 Dealing = tuple[int, ...]
 
 MEMORY_TOLERANCE = 1e-9
+SUM_ROUNDING = 1 - 1e-9
+"""A sum of the same seconds in another order is never further away than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def exhaustive_best(
     costs = CostModel(problem.model, problem.workload, hardware, relief_choices(problem))
     oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
     for part in _alike(rows):
-        oracle.try_rows(part)
+        oracle.try_rows(part, only_best=True)
     return oracle.best, len(rows)
 
 
@@ -135,22 +137,25 @@ class _Oracle:
         self.rules = BackEndRules(problem)
         self.best: Best | None = None
         self._refused: dict[int, bool] = {}
+        self._makespans_s: dict[bytes, float] = {}
+        self._only_best = False
         self.least_bytes: Array = np.zeros(0)
         self.fastest_s: Array = np.zeros(0)
 
-    def try_rows(self, rows: StrategyRows) -> None:
-        """Improve ``best`` with any of ``rows``."""
-        self._refused = {}
+    def try_rows(self, rows: StrategyRows, *, only_best: bool = False) -> None:
+        """Improve ``best`` with any of ``rows``; with ``only_best``, slower ones are not run to their end."""
+        self._refused, self._makespans_s, self._only_best = {}, {}, only_best
         self.least_bytes, self.fastest_s = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
         cost = self.costs.rows(rows)
         sample = rows.strategy(0, self.costs.reliefs)
         layers = self.problem.model.num_layers
-        dealings: Iterator[Dealing] | tuple[Dealing, ...] | list[Dealing]
+        dealings: Iterable[Dealing]
         if sample.vpp == 1:
             dealings = compositions(layers, sample.pp, empty_ends=self.empty_ends)
         else:
             dealings = chunk_family(layers, sample.num_chunks, empty_ends=self.empty_ends)
-        for dealing in dealings:
+        # Even ones first: they are fast, and what cannot be faster than them need not be run.
+        for dealing in sorted(dealings, key=max):
             held = [
                 [count for chunk, count in enumerate(dealing) if sample.chunk_stage(chunk) == stage]
                 for stage in range(sample.pp)
@@ -192,16 +197,25 @@ class _Oracle:
             fits &= stage.host_bytes <= self.limits.host_bytes
         if self.uniform:
             fits &= self._uniform(rows, dealing, relieved, strategy)
-        makespan = self._simulated_s(rows, cost, dealing, relieved, fits)
         dense = np.max([stage.dense for stage in stages], axis=0)
         expert = np.max([stage.expert for stage in stages], axis=0)
         tails = self.costs.tail_parts_s(cost, dense, expert)
+        times = self._chunk_times(rows, cost, dealing, relieved)
+        cutoff_s = np.where(fits, self._cutoff_s() - tails[0] - tails[1], -np.inf)
+        makespan = self._simulated_s(rows, cost, times, cutoff_s)
         return np.where(fits, makespan + tails[0] + tails[1], np.inf), peak_bytes
 
-    def _simulated_s(
-        self, rows: StrategyRows, cost: RowCost, dealing: Dealing, relieved: tuple[int, ...], fits: NDArray[np.bool_]
-    ) -> Array:
-        """Length of the pipeline of every row that fits, run action by action."""
+    def _cutoff_s(self) -> Array:
+        """Step time that another dealing of every row has to beat."""
+        if not self._only_best:
+            return self.fastest_s
+        # Not that of the row itself: its fastest dealing may be refused and a slower one the best of all.
+        return np.full(len(self.fastest_s), np.inf if self.best is None else self.best.step_time_s)
+
+    def _chunk_times(
+        self, rows: StrategyRows, cost: RowCost, dealing: Dealing, relieved: tuple[int, ...]
+    ) -> tuple[Array, Array, Array]:
+        """Forward, backward and weight gradient of a micro-batch through every chunk; each [R, C]."""
         strategy, columns = rows.strategy(0, self.costs.reliefs), []
         first, last = 0, len(dealing) - 1
         host_s = (cost.stage_host_s + cost.regather_s) / strategy.vpp
@@ -218,24 +232,43 @@ class _Oracle:
             gradient = gradient + (chunk == 0) * cost.embedding_weight_gradient_s
             columns.append((forward, backward, gradient + (chunk == last) * cost.head_weight_gradient_s))
             first += count
-        times = [np.stack(parts, axis=1) for parts in zip(*columns, strict=True)]
+        forwards, backwards, gradients = zip(*columns, strict=True)
+        return np.stack(forwards, axis=1), np.stack(backwards, axis=1), np.stack(gradients, axis=1)
+
+    def _simulated_s(
+        self, rows: StrategyRows, cost: RowCost, times: tuple[Array, Array, Array], cutoff_s: Array
+    ) -> Array:
+        """Length of the pipeline of every row, run action by action; infinite where it cannot be below the cutoff.
+
+        A device does its own work one after the other, whatever the schedule: no pipeline is shorter than that.
+        """
+        strategy = rows.strategy(0, self.costs.reliefs)
         if strategy.pp == 1:
             one_after_the_other: Array = rows.num_microbatches * (times[0] + times[1])[:, 0]
             return one_after_the_other
+        chunk_s, owners = times[0] + times[1], [strategy.chunk_stage(chunk) for chunk in range(times[0].shape[1])]
+        busy_s = np.max([chunk_s[:, np.equal(owners, stage)].sum(axis=1) for stage in range(strategy.pp)], axis=0)
         seconds = np.full(len(rows), np.inf)
-        for row in np.flatnonzero(fits).tolist():
-            sizes = int(rows.pp[row]), int(rows.vpp[row]), int(rows.num_microbatches[row]), int(rows.group[row])
-            chunk_times = ChunkTimes(*(part[row] for part in times))
-            seconds[row] = run_pipeline(strategy.schedule, sizes, chunk_times, float(cost.hop_s[row])).makespan_s
+        numbers = np.stack([rows.pp, rows.vpp, rows.num_microbatches, rows.group], axis=1)
+        inputs = np.ascontiguousarray(np.concatenate([*times, cost.hop_s[:, None], numbers], axis=1))
+        for row in np.flatnonzero(rows.num_microbatches * busy_s * SUM_ROUNDING < cutoff_s).tolist():
+            # Rows that differ in what comes after the pipeline only are the same run.
+            key = inputs[row].tobytes()
+            if key not in self._makespans_s:
+                pp, vpp, count, group = numbers[row].tolist()
+                chunk_times = ChunkTimes(*(part[row] for part in times))
+                run = run_pipeline(strategy.schedule, (pp, vpp, count, group), chunk_times, float(cost.hop_s[row]))
+                self._makespans_s[key] = run.makespan_s
+            seconds[row] = self._makespans_s[key]
         return seconds
 
     def _uniform(
         self, rows: StrategyRows, dealing: Dealing, relieved: tuple[int, ...], strategy: Strategy
     ) -> NDArray[np.bool_]:
         """Rows whose back-end can recompute exactly so: the same number in every chunk, or everything."""
-        reliefs = [self.costs.reliefs[code] for code in rows.relief]
-        whole = np.array([relief.offload or relief.recompute == "selective" for relief in reliefs])
-        full = np.array([relief.recompute == "full" for relief in reliefs])
+        reliefs = self.costs.reliefs
+        whole = np.array([relief.offload or relief.recompute == "selective" for relief in reliefs])[rows.relief]
+        full = np.array([relief.recompute == "full" for relief in reliefs])[rows.relief]
         chunks = [(count, relieved[strategy.chunk_stage(chunk)]) for chunk, count in enumerate(dealing)]
         everything = all(wanted >= count for count, wanted in chunks)
         # One number serves all chunks: those that are shorter than it are relieved whole.
@@ -272,7 +305,7 @@ class _Stage:
         self.dense = cost.layer_dense @ held + front * cost.embedding_dense + back * cost.head_dense
         self.expert = cost.layer_expert @ held + back * cost.head_expert
         states, experts = cost.dense_state, cost.expert_state
-        offloads = np.array([oracle.costs.reliefs[code].offload for code in rows.relief])
+        offloads = np.array([relief.offload for relief in oracle.costs.reliefs])[rows.relief]
         self.host_bytes = (
             self.dense * states.host + self.expert * experts.host + np.where(offloads, flight * (saving @ eased), 0.0)
         )
@@ -281,8 +314,8 @@ class _Stage:
             return
         waiting = rows.num_microbatches if strategy.schedule in ("gpipe", "looped_bfs") else 1
         self.device_bytes = (
-            self.dense * (states.weights + states.gradients + states.optimizer)
-            + self.expert * (experts.weights + experts.gradients + experts.optimizer)
+            self.dense * (states.weights + states.gradients + states.optimizer + states.passing)
+            + self.expert * (experts.weights + experts.gradients + experts.optimizer + experts.passing)
             + flight * (cost.saved_bytes @ held - saving @ eased + front * cost.embedding_saved)
             + back * (cost.head_saved * waiting + cost.head_transient)
             + cost.fixed_bytes

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Self
 
 from api.jobs.board import JobBoard
 from api.wire.jobs import ENDED, JobRecord
 from api.worker.settings import WorkerSettings
+from planner.store.address import database_url, jobs_path, sqlite_path
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -35,6 +38,8 @@ class WorkerProcess:
             cwd=REPOSITORY,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY), **(environment or {})},
         )
+        path = sqlite_path(database_url(settings.database_url))
+        self._sqlite_files = [] if path is None else [path, jobs_path(path)]
         assert self.process.stdin is not None
         self.process.stdin.write(settings.line())
         self.process.stdin.flush()
@@ -51,8 +56,20 @@ class WorkerProcess:
         self._reap()
 
     def stop(self) -> None:
-        """SIGSTOP: it is there, and does nothing."""
-        self.process.send_signal(signal.SIGSTOP)
+        """SIGSTOP: it is there, and does nothing.
+
+        Never within a transaction on SQLite: whoever stops there keeps the lock of the file, and nobody else can write
+        until it goes on.  That is SQLite's own limit (https://www.sqlite.org/lockingv3.html), not what is tested.
+        """
+        end = time.monotonic() + 30.0
+        while True:
+            self.process.send_signal(signal.SIGSTOP)
+            if not any(_is_locked(path) for path in self._sqlite_files):
+                return
+            self.go_on()
+            if time.monotonic() > end:
+                raise AssertionError("the worker never left its transactions for 30 s")
+            time.sleep(0.01)
 
     def go_on(self) -> None:
         """SIGCONT."""
@@ -74,6 +91,17 @@ class WorkerProcess:
         return self.process.wait(30)
 
 
+def _is_locked(path: Path) -> bool:
+    """Whether another process holds the write lock of an SQLite file for longer than a living writer would."""
+    with closing(sqlite3.connect(path, timeout=0.5, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        connection.execute("ROLLBACK")
+    return False
+
+
 def wait_for(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
     """Poll until ``condition``; fails the test after ``timeout_s``."""
     end = time.monotonic() + timeout_s
@@ -85,5 +113,8 @@ def wait_for(condition: Callable[[], bool], timeout_s: float, what: str) -> None
 
 def ended(board: JobBoard, jobs: Sequence[str], timeout_s: float) -> list[JobRecord]:
     """The records of jobs once all have ended."""
-    wait_for(lambda: all(board.get(job).status in ENDED for job in jobs), timeout_s, "every job has ended")
+    try:
+        wait_for(lambda: all(board.get(job).status in ENDED for job in jobs), timeout_s, "every job has ended")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; they are {[board.get(job) for job in jobs]}") from None
     return [board.get(job) for job in jobs]

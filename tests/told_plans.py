@@ -45,7 +45,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "--sequence-length", "16384", "--profile", "none", "--backend", "megatron", "--pin", "pp=4",
     ),
 }  # fmt: skip
-WHY_NOT = {"dense": "tp=2,pp=2", "experts": "tp=2", "zero": "zero=1", "sharded": "recompute=full", "relieved": "tp=1"}
+WHY_NOT = {"dense": "tp=2,pp=2", "experts": "tp=4", "zero": "zero=1", "sharded": "recompute=full", "relieved": "tp=1"}
 MONEY = {"zero": 2.5}
 POOLS = (
     *LLAMA, "--pool", "dgx-a100-40g:8", "--pool", "dgx-h100:8", "--global-batch-size", "32",

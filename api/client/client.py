@@ -13,27 +13,34 @@ Blocking calls; a client may be shared between threads.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
-
-import httpx
+from typing import Any, Self, TypeVar, cast
 
 from api.client.emissions import Emissions
 from api.client.jobs import Progress, Started
 from api.client.patience import Patience
 from api.client.question_body import Asked, body_of, new_key, path_part
-from api.client.stored_plans import check_plan, read_plan
+from api.client.stored_plans import read_plan, sent_parts
 from api.client.sweeps import Sweeps
 from api.client.transport import Transport, read_answer
 from api.client.uploads import Uploads
 from api.wire.jobs import JobRecord
-from api.wire.views import BackEndListing, BackEndView, Estimate, Listing, NamedView, ProblemCheck, RequestView, Version
+from api.wire.views import Estimate, ProblemCheck, RequestView, Version
 from planner.answers.replan.replan import Replan
 from planner.answers.throughput.curve import Throughput
+from planner.operations.backends import LIST_BACKENDS, BackEndView
+from planner.operations.clusters import GET_CLUSTER, LIST_CLUSTERS
+from planner.operations.devices import GET_DEVICE, LIST_DEVICES
+from planner.operations.models import GET_MODEL, LIST_MODELS
+from planner.operations.named import NamedRequest, NamedView, Nothing
+from planner.operations.operation import Operation
+from planner.operations.replan import REPLAN, ReplanRequest
 from planner.plan.plan import Plan
+from profiles.document import Document
 
+Q = TypeVar("Q", bound=Document)
+A = TypeVar("A")
 ACCEPTED = 202
 
 
@@ -72,6 +79,23 @@ class Client(Emissions):
     def address(self) -> str:
         """Where the service is."""
         return self._transport.address
+
+    def call(
+        self,
+        operation: Operation[Q, A],
+        asked: Q,
+        *,
+        started: Started | None = None,
+        progress: Callable[..., None] | None = None,
+        wait_s: float | None = None,
+    ) -> A:
+        """The answer to an operation of ``planner.operations``; what becomes a job or a sweep is waited for.
+
+        Raises ProblemReported, ServiceAnswerInvalid, JobCancelled, JobUnfinished after ``wait_s``.
+        """
+        if operation.runs == "sweep":
+            return cast("A", self.sweeps.swept(sent_parts(operation, asked), progress))
+        return super().call(operation, asked, started=started, progress=progress, wait_s=wait_s)
 
     def plan(
         self,
@@ -129,10 +153,7 @@ class Client(Emissions):
         self, plan: str, *, devices: int | None = None, lost_nodes: tuple[int, ...] = (), top_k: int = 0
     ) -> Replan:
         """The plan on other devices, and what must move; give ``devices`` or ``lost_nodes``."""
-        body = {"devices": devices, "lost_nodes": list(lost_nodes), "top_k": top_k}
-        found = self._transport.ask(Replan, "POST", f"/v1/plans/{path_part(plan, 'plan')}:replan", body=body)
-        check_plan(found.plan, found.new_plan_id)
-        return found
+        return self.call(REPLAN, ReplanRequest(plan=plan, devices=devices, lost_nodes=lost_nodes, top_k=top_k))
 
     def check_problem(self, question: Asked) -> ProblemCheck:
         """What is wrong with a question, all findings at once; nothing is searched or stored."""
@@ -140,47 +161,35 @@ class Client(Emissions):
 
     def models(self) -> tuple[Mapping[str, Any], ...]:
         """Models by name, with their sizes."""
-        return self._transport.ask(Listing, "GET", "/v1/models").items
+        return self.call(LIST_MODELS, Nothing()).items
 
     def clusters(self) -> tuple[Mapping[str, Any], ...]:
         """Clusters by name, with their devices."""
-        return self._transport.ask(Listing, "GET", "/v1/clusters").items
+        return self.call(LIST_CLUSTERS, Nothing()).items
 
     def devices(self) -> tuple[Mapping[str, Any], ...]:
         """Known accelerators, with their peak rates."""
-        return self._transport.ask(Listing, "GET", "/v1/devices").items
+        return self.call(LIST_DEVICES, Nothing()).items
 
     def backends(self) -> tuple[BackEndView, ...]:
         """Back-ends that a question may name, with their releases."""
-        return self._transport.ask(BackEndListing, "GET", "/v1/backends").items
+        return self.call(LIST_BACKENDS, Nothing()).items
 
     def get_model(self, name: str) -> NamedView:
         """One model, whole."""
-        return self._transport.ask(NamedView, "GET", f"/v1/models/{path_part(name, 'model')}")
+        return self.call(GET_MODEL, NamedRequest(name=name))
 
     def get_cluster(self, name: str) -> NamedView:
         """One cluster, whole."""
-        return self._transport.ask(NamedView, "GET", f"/v1/clusters/{path_part(name, 'cluster')}")
+        return self.call(GET_CLUSTER, NamedRequest(name=name))
 
     def get_device(self, name: str) -> dict[str, Any]:
         """One accelerator, whole."""
-        content = self._transport.send("GET", f"/v1/devices/{path_part(name, 'device')}").content
-        found: dict[str, Any] = json.loads(content)
-        return found
+        return self.call(GET_DEVICE, NamedRequest(name=name))
 
     def version(self) -> Version:
         """Which software answers."""
         return self._transport.ask(Version, "GET", "/version")
-
-    def _awaited(
-        self, answer: httpx.Response, started: Started | None, progress: Progress | None, wait_s: float | None
-    ) -> Plan:
-        if answer.status_code == ACCEPTED:
-            job = read_answer(JobRecord, answer.content)
-            if started is not None:
-                started(job.id)
-            return self.wait_for_job(job.id, progress=progress, wait_s=wait_s)
-        return read_plan(answer.content)
 
 
 def _request(request_id: str) -> str:

@@ -1,4 +1,4 @@
-"""``planner.operations.service.PlanService`` over a ``Client``: how the command line asks a service.
+"""``planner.operations.service.Service`` over a ``Client``: how the command line asks a service.
 
 Problems of the service become the planner's own errors, so that a command fails here as it fails without a service:
 the same slug, the same exit code, the name of a flag where the pointer means one.
@@ -7,32 +7,30 @@ the same slug, the same exit code, the name of a flag where the pointer means on
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import islice
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from api.client.client import Client
-from api.client.errors import ProblemReported, ServiceAnswerInvalid
-from api.client.stored_plans import PAGE, write_view
+from api.client.errors import ProblemReported
 from api.wire.jobs import JobProgress
 from api.wire.problem_details import FLAG_POINTERS
-from api.wire.sweeps import UNANSWERED, SweepCellView
-from api.wire.views import PlanSummary
-from planner.answers.diff import PlanDiff
-from planner.answers.explain.why import Explanation
-from planner.answers.explain.why_not import WhyNot
-from planner.answers.replan.replan import Replan
-from planner.answers.sensitivity import Sensitivity
+from api.wire.sweeps import UNANSWERED
 from planner.answers.sweep.answer import NOT_REACHED
-from planner.answers.throughput.curve import Throughput
-from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
-from planner.plan.plan import Plan
-from planner.search.options import Progress, SearchProgress
-from planner.store.records import PlanRecord
+from planner.errors import MeshwrightError, NoFeasiblePlan
+from planner.operations.emit import EMIT, EmissionView, EmitRequest
+from planner.operations.operation import Operation
+from planner.operations.plan_reference import PlanRequest, is_plan_file, stored_reference
+from planner.operations.plans import FULL_ID, GET_PLAN
+from planner.operations.service import LocalService
+from planner.operations.sweep import Swept
+from planner.search.options import SearchOptions, SearchProgress
+from profiles.document import Document
 
 T = TypeVar("T")
+Q = TypeVar("Q", bound=Document)
+A = TypeVar("A")
 FLAGS = {pointer: flag for flag, pointer in reversed(FLAG_POINTERS.items())}
 """Where a fault is in a request -> the flag that said it (the first of several)."""
 SWEEP_FLAGS = {
@@ -46,117 +44,94 @@ SWEEP_FLAGS = {
 WORDS = {pointer[1:].replace("/", "."): flag for pointer, flag in FLAGS.items() if pointer.count("/") > 1}
 """What the service's sentences call a part of a question -> its flag; single words may be words of the sentence."""
 _WORD = re.compile("|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True)))
-MOST_PLANS = 1000
 
 
 @contextmanager
 def open_service(url: str) -> Iterator[RemoteService]:
     """The service at ``url``; its connections are closed with the block."""
-    with Client(url) as client:
-        yield RemoteService(client)
+    with Client(url) as client, ExitStack() as opened:
+        here = LocalService(None, opened, lambda plan: service.call(GET_PLAN, PlanRequest(plan=plan)))
+        service = RemoteService(client, here)
+        yield service
 
 
 class RemoteService:
-    """See ``PlanService``."""
+    """See ``Service``."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, here: LocalService) -> None:
         self._client = client
+        self._here = here
 
     @property
     def address(self) -> str:
-        """See ``PlanService``."""
+        """See ``Service``."""
         return self._client.address
 
-    def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
-        """See ``PlanService``."""
-        heard = None if progress is None else _heard(progress)
-        return _said(lambda: self._client.plan(question, started=started, progress=heard))
+    def call(
+        self,
+        operation: Operation[Q, A],
+        asked: Q,
+        *,
+        search: SearchOptions | None = None,
+        progress: Callable[..., None] | None = None,
+        started: Callable[[str], None] | None = None,
+        keep: bool = True,
+    ) -> A:
+        """See ``Service``: what is asked about files of this machine is worked out here, or refused."""
+        if isinstance(asked, EmitRequest) and asked.settings and asked.backend and not is_plan_file(asked.plan):
+            return cast("A", self._placed(asked, search, progress))
+        if operation.reads_files is not None and operation.reads_files(asked):
+            return self._here.call(operation, asked, search=search, progress=progress, keep=keep)
+        for part in operation.plans:
+            stored_reference(getattr(asked, part))
+        heard = progress if progress is None or operation.runs == "sweep" else _heard(progress)
+        found = _said(lambda: self._client.call(operation, asked, started=started, progress=heard))
+        return cast("A", _swept(found)) if isinstance(found, Swept) else found
 
-    def estimate(self, question: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:
-        """See ``PlanService``."""
-        found = _said(lambda: self._client.estimate({**question, "include_problem": True}))
-        if found.problem is None:
-            raise ServiceAnswerInvalid(
-                "the service did not say what it estimated", hint="the service runs an older release"
-            )
-        document = found.plan.model_dump()
-        return Plan.model_validate({**document, "problem": found.problem}), found.filled_in
+    def _placed(
+        self, asked: EmitRequest, search: SearchOptions | None, progress: Callable[..., None] | None
+    ) -> EmissionView:
+        """Files of another back-end, put together here: the service plans and keeps what they say that they are of."""
+        there = self.call(EMIT, asked.model_copy(update={"settings": {}}), search=search, progress=progress)
+        view = self._here.call(EMIT, asked.model_copy(update={"plan": there.plan_id, "backend": None}), keep=False)
+        told = ("asked_plan_id", "slower_by", "difference")
+        return view.model_copy(update={name: getattr(there, name) for name in told})
 
-    def throughput(self, question: Mapping[str, Any]) -> Throughput:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.throughput(question))
+    def plan_id(self, reference: str) -> str:
+        """See ``Service``; a service says the id of a prefix or label with the whole plan only."""
+        is_whole = re.fullmatch(FULL_ID, reference) is not None
+        return reference if is_whole else self.call(GET_PLAN, PlanRequest(plan=reference)).plan_id
 
-    def replan(self, reference: str, devices: int | None, lost_nodes: tuple[int, ...], top_k: int) -> Replan:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.replan(reference, devices=devices, lost_nodes=lost_nodes, top_k=top_k))
+    def kept(self, plan_id: str) -> str:
+        """See ``Service``."""
+        there = f"stored at {self.address}; next: meshwright explain {plan_id[:12]} --server {self.address}"
+        return self._here.kept(plan_id) or there
 
-    def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """See ``PlanService``."""
-        try:
-            sweep_id = self._client.sweeps.submit(question).sweep_id
-            for view in self._client.sweeps.watch(sweep_id):
-                yield sweep_id, [_line(cell) for cell in view.cells]
-        except ProblemReported as error:
-            error.where = _sweep_flag(error.where)
-            raise command_error(error) from None
+    def wrote(self, view: EmissionView) -> None:
+        """See ``Service``."""
+        self._here.wrote(view)
 
-    def stored_plan(self, reference: str) -> Plan:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.get_plan(reference))
+    def end(self) -> None:
+        """See ``Service``."""
+        self._here.end()
 
-    def list_plans(
-        self, model: str | None, cluster: str | None, limit: int, after: str | None
-    ) -> tuple[PlanRecord, ...]:
-        """See ``PlanService``.  Raises DocumentInvalid for a limit that no list has."""
-        if not 1 <= limit <= MOST_PLANS:
-            raise DocumentInvalid(f"a page has 1 to {MOST_PLANS} plans, not {limit}", where="--limit")
-        found = self._client.list_plans(model=model, cluster=cluster, after=after, page=min(limit, PAGE))
-        return _said(lambda: tuple(_record(each) for each in islice(found, limit)))
-
-    def label(self, name: str, reference: str) -> tuple[int, str]:
-        """See ``PlanService``."""
-        found = _said(lambda: self._client.label(name, reference))
-        return found.version, found.plan_id
-
-    def explanation(self, reference: str, brief: bool) -> Explanation:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.explanation(reference, brief=brief))
-
-    def why_not(self, reference: str, choice: str) -> WhyNot:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.why_not(reference, choice))
-
-    def diff(self, a: str, b: str) -> PlanDiff:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.diff(a, b))
-
-    def sensitivity(self, reference: str, changes: Sequence[float], replan: bool) -> Sensitivity:
-        """See ``PlanService``."""
-        return _said(lambda: self._client.sensitivity(reference, changes, replan=replan))
-
-    def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
-        """See ``PlanService``; the files of another back-end are of the plan there, which is planned if need be."""
-        view = _said(lambda: self._client.emission(reference, backend, launcher=launcher))
-        write_view(view, directory)
-        return view.model_dump(mode="json", exclude={"files"})
-
-    def listing(self, kind: str) -> list[dict[str, Any]]:
-        """See ``PlanService``."""
-        lists = {"models": self._client.models, "clusters": self._client.clusters, "devices": self._client.devices}
-        return [{key: value for key, value in each.items() if key != "builtin"} for each in _said(lists[kind])]
-
-    def document(self, kind: str, name: str) -> dict[str, Any]:
-        """See ``PlanService``."""
-        if kind == "devices":
-            return _said(lambda: self._client.get_device(name))
-        named = self._client.get_model if kind == "models" else self._client.get_cluster
-        return dict(_said(lambda: named(name)).document)
+    def question(self, whole: Callable[[], T], parts: Callable[[], dict[str, Any]]) -> T | dict[str, Any]:
+        """See ``Service``."""
+        return parts()
 
 
-def _line(cell: SweepCellView) -> dict[str, Any]:
-    """A cell as a sweep of this machine says it."""
-    data = cell.model_dump(mode="json", exclude={"job_id"})
-    if cell.outcome in UNANSWERED:
+def _swept(found: Swept) -> Swept:
+    """A sweep as one of this machine says it."""
+    ended = found.ended
+    if isinstance(ended, ProblemReported):
+        ended.where = _sweep_flag(ended.where)
+        ended = command_error(ended)
+    return replace(found, rows=[_line(row) for row in found.rows], ended=ended)
+
+
+def _line(data: dict[str, Any]) -> dict[str, Any]:
+    """The line of a cell as a sweep of this machine says it."""
+    if data["outcome"] in UNANSWERED:
         data |= {"outcome": "missing", "reason": NOT_REACHED}
     told = {name: _in_flags(data[name]) for name in ("reason", "hint", "binding") if data[name] is not None}
     return {
@@ -205,27 +180,10 @@ def _said(ask: Callable[[], T]) -> T:
         raise command_error(error) from None
 
 
-def _heard(progress: Progress) -> Callable[[JobProgress], None]:
+def _heard(progress: Callable[[SearchProgress], None]) -> Callable[[JobProgress], None]:
     """The progress of a job, told as that of a search."""
 
     def hear(state: JobProgress) -> None:
         progress(SearchProgress(state.phase, state.bounded, state.evaluated, state.incumbent_s, state.bound_s))
 
     return hear
-
-
-def _record(summary: PlanSummary) -> PlanRecord:
-    return PlanRecord(
-        plan_id=summary.plan_id,
-        problem_id=summary.problem_id,
-        outcome=summary.outcome,
-        step_time_s=summary.step_time_s,
-        gap=summary.gap,
-        num_devices=summary.num_devices,
-        model_name=summary.model,
-        cluster_name=summary.cluster,
-        created_at=summary.created_at,
-        labels=summary.labels,
-        backend=summary.backend,
-        release=summary.release,
-    )

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from typing import TypeVar, cast
+
+import httpx
 
 from api.client.errors import JobCancelled, JobUnfinished, ProblemReported, ServiceError
 from api.client.events import watch
-from api.client.question_body import path_part
-from api.client.stored_plans import StoredPlans
+from api.client.question_body import new_key, path_part
+from api.client.stored_plans import StoredPlans, read_as, read_plan
+from api.client.transport import read_answer
 from api.wire.jobs import ENDED, JobEvent, JobProgress, JobRecord, JobStatus
 from api.wire.views import JobPage
+from planner.operations.operation import Operation
+from planner.operations.plan import Planned
 from planner.plan.plan import Plan
+from profiles.document import Document
 
+Q = TypeVar("Q", bound=Document)
+A = TypeVar("A")
 Progress = Callable[[JobProgress], None]
 """Hears how far a search is.  May raise to stop waiting; the job goes on."""
 Started = Callable[[str], None]
@@ -22,7 +32,48 @@ FIRST_POLL_S, LONGEST_POLL_S = 0.1, 2.0
 
 
 class Jobs(StoredPlans):
-    """The part of a client that reads ``/v1/jobs``."""
+    """The part of a client that reads ``/v1/jobs``, and waits for what becomes a job."""
+
+    def call(
+        self,
+        operation: Operation[Q, A],
+        asked: Q,
+        *,
+        started: Started | None = None,
+        progress: Progress | None = None,
+        wait_s: float | None = None,
+    ) -> A:
+        """See ``Client.call``."""
+        if operation.read_first:
+            try:
+                return read_as(operation, self._sent(operation, "GET", asked).content)
+            except ProblemReported as error:
+                if not is_unplanned(error):
+                    raise
+        more = {"headers": {"Idempotency-Key": new_key()}} if operation.keyed else {}
+        response = self._sent(operation, operation.method, asked, **more)
+        if response.status_code == HTTPStatus.ACCEPTED:
+            plan = self._awaited(response, started, progress, wait_s)
+            if operation.answer is Planned:
+                return cast("A", Planned(plan))
+            response = self._sent(operation, operation.method, asked)
+        if response.status_code == HTTPStatus.ACCEPTED:
+            raise ServiceError(
+                "the plan in that back-end is not proved, and is searched again",
+                hint="wait for its job, or emit the plan that it has by that plan's own id",
+            )
+        return read_as(operation, response.content)
+
+    def _awaited(
+        self, answer: httpx.Response, started: Started | None, progress: Progress | None, wait_s: float | None
+    ) -> Plan:
+        """The plan of an answer, or of the job that it names."""
+        if answer.status_code != HTTPStatus.ACCEPTED:
+            return read_plan(answer.content)
+        job = read_answer(JobRecord, answer.content)
+        if started is not None:
+            started(job.id)
+        return self.wait_for_job(job.id, progress=progress, wait_s=wait_s)
 
     def list_jobs(self, *, status: JobStatus | None = None, mine: bool = False, page: int = 50) -> Iterator[JobRecord]:
         """Every job, newest first; ``mine``: of this key only."""
@@ -72,3 +123,8 @@ class Jobs(StoredPlans):
         raise ServiceError(
             f"job {job_id} is {job.status} without a result", where=job_id, hint="ask for the plan again"
         )
+
+
+def is_unplanned(error: ProblemReported) -> bool:
+    """Whether there is no plan of the question in that back-end yet."""
+    return error.status == HTTPStatus.NOT_FOUND and error.where == "backend"

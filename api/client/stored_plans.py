@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import httpx
 
 from api.client.errors import ServiceAnswerInvalid
 from api.client.question_body import path_part
 from api.client.transport import Transport, read_answer
 from api.http.archive import check_name
-from api.wire.views import EmissionView, LabelView, MemoryView, PlanPage, PlanSummary
+from api.wire.views import Estimate
 from planner.answers.diff import PlanDiff
 from planner.answers.explain.why import Explanation
 from planner.answers.explain.why_not import WhyNot
+from planner.answers.replan.replan import Replan
 from planner.answers.sensitivity import Sensitivity
-from planner.backends.emission.write import sha256, write_folder
+from planner.backends.emission.write import sha256
+from planner.operations.diff import DIFF, DiffRequest
+from planner.operations.drawings import TIMELINE
+from planner.operations.emit import EmissionView
+from planner.operations.estimate import Estimated
+from planner.operations.explain import EXPLAIN, ExplainRequest
+from planner.operations.labels import GET_LABEL, PUT_LABEL, LabelName, LabelRequest, LabelView
+from planner.operations.memory import MEMORY, MemoryView
+from planner.operations.operation import Method, Operation
+from planner.operations.plan import Planned
+from planner.operations.plan_reference import PlanRequest
+from planner.operations.plans import GET_PLAN, LARGEST_PAGE, LIST_PLANS, PlansRequest, PlanSummary
+from planner.operations.sensitivity import SENSITIVITY, USUAL_CHANGES, SensitivityRequest
 from planner.plan.plan import Plan
+from profiles.document import Document
 
-PAGE = 500
+Q = TypeVar("Q", bound=Document)
+A = TypeVar("A")
 
 
 class StoredPlans:
@@ -28,9 +45,20 @@ class StoredPlans:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
+    def call(self, operation: Operation[Q, A], asked: Q) -> A:
+        """The answer to an operation of ``planner.operations``.  Raises ProblemReported, ServiceAnswerInvalid."""
+        return read_as(operation, self._sent(operation, operation.method, asked).content)
+
+    def _sent(self, operation: Operation[Q, A], method: Method, asked: Q, **more: Any) -> httpx.Response:
+        """The response to the request of an operation: in the path what belongs there, the rest as query or body."""
+        parts = sent_parts(operation, asked, exclude_defaults=method == "GET")
+        words = {part: path_part(str(parts.pop(part)), _kind(operation, part)) for part in operation.path_parts}
+        sent: dict[str, Any] = {"params": parts} if method == "GET" else {"body": parts}
+        return self._transport.send(method, operation.path.format(**words), **sent, **more)
+
     def get_plan(self, plan: str) -> Plan:
         """The plan of an id, a unique prefix or a label.  Raises ProblemReported (not-found, ambiguous-plan)."""
-        return read_plan(self._transport.send("GET", path_of(plan)).content)
+        return self.call(GET_PLAN, PlanRequest(plan=plan))
 
     def list_plans(
         self,
@@ -43,17 +71,10 @@ class StoredPlans:
         page: int = 50,
     ) -> Iterator[PlanSummary]:
         """Every stored plan, newest first; pages are fetched as they are needed, and stable while plans come."""
-        wanted = {
-            "model": model,
-            "cluster": cluster,
-            "backend": backend,
-            "problem_id": problem_id,
-            "limit": min(page, PAGE),
-        }
-        given = {name: value for name, value in wanted.items() if value is not None}
+        limit = min(page, LARGEST_PAGE)
+        wanted = PlansRequest(model=model, cluster=cluster, backend=backend, problem_id=problem_id, limit=limit)
         while True:
-            params = given if after is None else {**given, "after": after}
-            found = self._transport.ask(PlanPage, "GET", "/v1/plans", params=params)
+            found = self.call(LIST_PLANS, wanted.model_copy(update={"after": after}))
             yield from found.plans
             if found.next is None:
                 return
@@ -61,40 +82,35 @@ class StoredPlans:
 
     def explanation(self, plan: str, *, brief: bool = False) -> Explanation:
         """Why this plan; ``brief``: without estimates of its neighbours."""
-        params = {"brief": "true"} if brief else {}
-        return self._transport.ask(Explanation, "GET", f"{path_of(plan)}/explanation", params=params)
+        return cast("Explanation", self.call(EXPLAIN, ExplainRequest(plan=plan, brief=brief)))
 
     def why_not(self, plan: str, choice: str) -> WhyNot:
         """Why not another choice, for example ``tp=4,pp=8``."""
-        return self._transport.ask(WhyNot, "GET", f"{path_of(plan)}/explanation", params={"why_not": choice})
+        return cast("WhyNot", self.call(EXPLAIN, ExplainRequest(plan=plan, why_not=choice)))
 
     def timeline(self, plan: str) -> dict[str, Any]:
         """The simulated step in Chrome's trace-event form, as Perfetto opens it."""
-        found: dict[str, Any] = json.loads(self._transport.send("GET", f"{path_of(plan)}/timeline").content)
-        return found
+        return self.call(TIMELINE, PlanRequest(plan=plan))
 
     def memory(self, plan: str) -> MemoryView:
         """What fills each stage's worst device, against the limit."""
-        return self._transport.ask(MemoryView, "GET", f"{path_of(plan)}/memory")
+        return self.call(MEMORY, PlanRequest(plan=plan))
 
-    def sensitivity(
-        self, plan: str, changes: Sequence[float] = (-0.2, -0.1, 0.1, 0.2), *, replan: bool = False
-    ) -> Sensitivity:
+    def sensitivity(self, plan: str, changes: Sequence[float] = USUAL_CHANGES, *, replan: bool = False) -> Sensitivity:
         """How much the plan depends on numbers that may be wrong by these fractions."""
-        params = {"changes": list(changes), "replan": "true" if replan else "false"}
-        return self._transport.ask(Sensitivity, "GET", f"{path_of(plan)}/sensitivity", params=params)
+        return self.call(SENSITIVITY, SensitivityRequest(plan=plan, changes=list(changes), replan=replan))
 
     def diff(self, a: str, b: str) -> PlanDiff:
         """How plan ``b`` differs from plan ``a``."""
-        return self._transport.ask(PlanDiff, "GET", f"{path_of(a)}/diff/{path_part(b, 'plan')}")
+        return self.call(DIFF, DiffRequest(a=a, b=b))
 
     def label(self, name: str, plan: str) -> LabelView:
         """Point a label at a plan; its history stays."""
-        return self._transport.ask(LabelView, "PUT", f"/v1/labels/{path_part(name, 'label')}", body={"plan": plan})
+        return self.call(PUT_LABEL, LabelRequest(name=name, plan=plan))
 
     def get_label(self, name: str) -> LabelView:
         """Which plan a label means, and meant."""
-        return self._transport.ask(LabelView, "GET", f"/v1/labels/{path_part(name, 'label')}")
+        return self.call(GET_LABEL, LabelName(name=name))
 
 
 def read_plan(content: bytes) -> Plan:
@@ -119,17 +135,61 @@ def check_plan(plan: Plan, said: object) -> None:
         )
 
 
-def write_view(view: EmissionView, folder: Path) -> Path:
-    """Write launch files that came over the network; see ``Emissions.write_emission``."""
+def sent_parts(operation: Operation[Q, A], asked: Q, *, exclude_defaults: bool = False) -> dict[str, Any]:
+    """The parts of a request as a service takes them, those of its path among them."""
+    parts = asked.model_dump(mode="json", exclude_defaults=exclude_defaults)
+    for name in operation.spread:
+        inner = parts.pop(name, {})
+        only = operation.question_parts if name == "question" else ()
+        parts |= {each: inner[each] for each in only or inner}
+    return parts
+
+
+def read_as(operation: Operation[Q, A], content: bytes) -> A:
+    """The answer of an operation.  Raises ServiceAnswerInvalid; BackEndRefused for names that leave a folder."""
+    reads: Callable[[bytes], A] = READERS.get(operation.answer, partial(read_answer, operation.answer))
+    return reads(content)
+
+
+def _read_emission(content: bytes) -> EmissionView:
+    """Launch files that came over the network: plain names, and texts that are what the manifest says."""
+    view = read_answer(EmissionView, content)
     listed: Mapping[str, Mapping[str, Any]] = view.manifest.get("files", {})
     for path, text in view.files.items():
         check_name(path)
         if listed.get(path, {}).get("sha256") != sha256(text):
             raise ServiceAnswerInvalid(f"the launch file {path} is not what its manifest says", where=path)
-    executables = frozenset(path for path, entry in listed.items() if entry.get("executable"))
-    return write_folder(view.files, executables, view.manifest, folder)
+    return view
 
 
-def path_of(plan: str) -> str:
-    """Where a plan is."""
-    return f"/v1/plans/{path_part(plan, 'plan')}"
+def _read_replan(content: bytes) -> Replan:
+    found = read_answer(Replan, content)
+    check_plan(found.plan, found.new_plan_id)
+    return found
+
+
+def _read_estimated(content: bytes) -> Estimated:
+    found = read_answer(Estimate, content)
+    if found.problem is None:
+        raise ServiceAnswerInvalid(
+            "the service did not say what it estimated", hint="the service runs an older release"
+        )
+    plan = Plan.model_validate({**found.plan.model_dump(), "problem": found.problem})
+    return Estimated(plan, found.filled_in)
+
+
+READERS: dict[Any, Callable[[bytes], Any]] = {
+    Plan: read_plan,
+    Planned: lambda content: Planned(read_plan(content)),
+    Replan: _read_replan,
+    Estimated: _read_estimated,
+    EmissionView: _read_emission,
+    str: bytes.decode,
+}
+"""Answers that are no document as it stands."""
+
+
+def _kind(operation: Operation[Any, Any], part: str) -> str:
+    """What a part of the path names: ``plan``, or the place where such things are, in the singular."""
+    before = operation.path.split(f"/{{{part}}}")[0].rpartition("/")[2]
+    return "plan" if part in operation.plans else before.removesuffix("s")

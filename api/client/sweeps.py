@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from api.client.errors import SweepUnfinished
 from api.client.question_body import Asked, body_of, new_key, path_part
 from api.client.transport import NOT_MODIFIED, Transport, read_answer
-from api.wire.sweeps import SweepPage, SweepProgress, SweepSummary, SweepView
+from api.wire.sweeps import UNANSWERED, SweepPage, SweepProgress, SweepSummary, SweepView
+from planner.errors import MeshwrightError
+from planner.operations.sweep import Swept
 
 Progress = Callable[[SweepProgress], None]
 """Hears how many cells are where.  May raise to stop waiting; the sweep goes on."""
@@ -29,6 +31,28 @@ class Sweeps:
         """
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         return self._transport.ask(SweepSummary, "POST", "/v1/sweeps", body=body_of(request), headers=headers)
+
+    def swept(self, request: Asked, progress: Callable[[int, int], None] | None = None) -> Swept:
+        """The answer of a sweep, watched until it has ended, or something else ends it.
+
+        ``progress`` hears how many of the cells are answered.
+        """
+        view: SweepView | None = None
+        ended: MeshwrightError | KeyboardInterrupt | None = None
+        try:
+            for view in self.watch(self.submit(request).sweep_id):
+                if progress is not None:
+                    waiting = sum(cell.outcome in UNANSWERED or cell.outcome == "missing" for cell in view.cells)
+                    progress(len(view.cells) - waiting, len(view.cells))
+        except (MeshwrightError, KeyboardInterrupt) as error:
+            ended = error
+        address = self._transport.address
+        return Swept(
+            rows=[] if view is None else [cell.model_dump(mode="json", exclude={"job_id"}) for cell in view.cells],
+            kept="" if view is None else f"sweep {view.sweep_id} is kept at {address}",
+            goes_on=f"the sweep goes on at {address}; the same command shows it",
+            ended=ended,
+        )
 
     def get(self, sweep_id: str) -> SweepView:
         """The sweep with its cells, as it stands."""

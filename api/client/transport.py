@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from api.client.address import checked_address, checked_key, is_loopback
 from api.client.errors import ProblemReported, ServiceAnswerInvalid, ServiceError, ServiceUnreachable
@@ -125,14 +125,17 @@ class Transport:
 
 
 def read_answer(kind: type[M], content: bytes) -> M:
-    """A document from an answer; what a newer service adds is left out.  Raises ServiceAnswerInvalid."""
+    """A document (or another type of data) from an answer; what a newer service adds is left out.
+
+    Raises ServiceAnswerInvalid.
+    """
     try:
-        return kind.model_validate_json(content, extra="ignore")
+        return TypeAdapter(kind).validate_json(content, extra="ignore")
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "/".join(str(part) for part in first["loc"])
         raise ServiceAnswerInvalid(
-            f"the answer is no {kind.__name__}: {place or 'the whole'}: {first['msg']}",
+            f"the answer is no {getattr(kind, '__name__', kind)}: {place or 'the whole'}: {first['msg']}",
             hint="is it the address of a Meshwright service of this release?",
         ) from None
 

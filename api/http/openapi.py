@@ -13,11 +13,9 @@ from api.wire.problem_details import MEDIA_TYPE, ProblemDetails
 from api.wire.questions import (
     EmissionQuestion,
     EstimateQuestion,
-    LabelQuestion,
     PlanQuestion,
     ProfileName,
     Question,
-    ReplanQuestion,
     StrategyText,
     ThroughputQuestion,
 )
@@ -25,6 +23,7 @@ from api.wire.sweeps import SweepRequest
 from api.wire.uploads import CompletionQuestion, ImportQuestion
 from planner.backends.registry import backends
 from planner.evidence.accuracy.report_document import AccuracyReport
+from planner.operations.registry import OPERATIONS
 from planner.question.problem import ANY
 from planner.version import __version__
 
@@ -34,9 +33,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     PlanQuestion,
     EstimateQuestion,
     ThroughputQuestion,
-    ReplanQuestion,
     EmissionQuestion,
-    LabelQuestion,
     ProfileName,
     StrategyText,
     SweepRequest,
@@ -44,6 +41,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     ImportQuestion,
     AccuracyReport,
     ProblemDetails,
+    *(operation.body for operation in OPERATIONS if operation.body is not None),
 )
 """Models that routes name only by reference."""
 

@@ -5,10 +5,10 @@ A name is looked up among stored documents, then in the catalogue: never on disk
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from api.jobs.board import PlanRequest
 from api.settings import Settings
@@ -20,7 +20,7 @@ from planner.evidence.calibration.document import Calibration
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.load import model_from_data
 from planner.model.spec import ModelSpec
-from planner.operations.question import complete_problem
+from planner.operations.question import asked_problem
 from planner.question.factors import AppliedCalibration
 from planner.question.problem import ANY, Constraints, Objective, Problem, Workload
 from planner.store.service import ServiceStore
@@ -75,7 +75,7 @@ class Resolver:
         cluster = self.cluster(question.cluster, question.devices)
         device = cluster.pools[0].device
         profile, constraints = self.profile(question.profile, device), checked_constraints(question.constraints)
-        return complete_problem(
+        return asked_problem(
             self.model(question.model),
             cluster,
             checked_workload(question.workload),
@@ -93,10 +93,14 @@ class Resolver:
             model = catalogue_model(part) if stored is None else ModelSpec.model_validate(stored[1])
         else:
             model = model_from_data(dict(part), str(part.get("name") or INLINE_NAME)[:64], "/model")
+        self.check_layers(model, "/model")
+        return model
+
+    def check_layers(self, model: ModelSpec, where: str) -> None:
+        """Refuse more layers than this service plans.  Raises FindingsInvalid."""
         most = self.settings.most_layers
         if model.num_layers > most:
-            require([Finding("", f"{model.num_layers:,} layers; this service plans up to {most:,}", "")], "/model")
-        return model
+            require([Finding("", f"{model.num_layers:,} layers; this service plans up to {most:,}", "")], where)
 
     def cluster(self, part: str | Mapping[str, Any], devices: int | None) -> Cluster:
         """A cluster by name or from its document, scaled."""
@@ -110,6 +114,11 @@ class Resolver:
             too_many = f"{devices or cluster.num_devices:,} devices; this service plans up to {most:,}"
             require([Finding("", too_many, "ask for fewer devices")], "/devices")
         return cluster if devices is None else scale_cluster(cluster, devices, "--devices")
+
+    def stored(self, kind: Literal["model", "cluster"]) -> Iterator[tuple[str, ModelSpec | Cluster]]:
+        """Stored models or clusters with their names."""
+        for record in self.store.list_named(kind):
+            yield record.name, self.model(record.name) if kind == "model" else self.cluster(record.name, None)
 
     def profile(self, name: str, device: Device) -> ProfileReference | None:
         """The measurements that a question leans on; None = datasheet predictions."""

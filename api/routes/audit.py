@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Request
 
 from api.access.auth import Admin
 from api.http.openapi import problems
-from api.routes.plans import harmless
 from api.service import service_of
 from api.wire.views import AuditEntry, AuditPage, AuditPhase
+from planner.operations.plans import harmless
 from planner.store.records import AuditRecord
 
 router = APIRouter(prefix="/v1/audit", tags=["operations"])

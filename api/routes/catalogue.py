@@ -6,7 +6,6 @@ people cannot overwrite each other unseen.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from anyio import to_thread
@@ -25,51 +24,23 @@ from api.routes.named_documents import (
     put_document,
     shown_document,
 )
+from api.routes.operations import add_operation
 from api.service import service_of
 from api.wire.questions import ProfileName
-from api.wire.views import BackEndListing, BackEndView, Listing, NamedView
-from planner.answers.summaries import cluster_summary, device_summary, model_summary
-from planner.backends.registry import backends
-from planner.backends.summary import backend_summary
 from planner.model.builtin import builtin_models
-from profiles.catalogue import builtin_clusters, builtin_devices, load_device
+from planner.operations.clusters import GET_CLUSTER
+from planner.operations.models import GET_MODEL
+from planner.operations.named import Listing, NamedView
+from profiles.catalogue import builtin_clusters, load_device
 from profiles.document import Document
 
-router = APIRouter(prefix="/v1", tags=["catalogue"])
+router = APIRouter(tags=["catalogue"])
 MODELS = Shelf("model", "/v1/models", builtin_models, catalogue_model)
 CLUSTERS = Shelf("cluster", "/v1/clusters", builtin_clusters, catalogue_cluster)
 PROFILES = Shelf("profile", "/v1/profiles", lambda: (), load_device)
 
 
-@router.get("/models", summary="Models by name, with their sizes", responses=problems())
-async def list_models(request: Request, caller: Reader) -> Listing:
-    """Built-in ones first."""
-    service = service_of(request)
-
-    def rows() -> tuple[dict[str, Any], ...]:
-        stored = [record.name for record in service.records.list_named("model")]
-        own = ({**model_summary(name, service.resolver.model(name)), "builtin": False} for name in stored)
-        return (*_builtin_models(), *own)
-
-    return Listing(items=await to_thread.run_sync(rows))
-
-
-@router.get("/clusters", summary="Clusters by name, with their devices", responses=problems())
-async def list_clusters(request: Request, caller: Reader) -> Listing:
-    """Built-in ones first; `devices` of a question scales them."""
-    service = service_of(request)
-
-    def rows() -> tuple[dict[str, Any], ...]:
-        stored = [record.name for record in service.records.list_named("cluster")]
-        own = (
-            {**cluster_summary(service.resolver.cluster(name, None)), "name": name, "builtin": False} for name in stored
-        )
-        return (*_builtin_clusters(), *own)
-
-    return Listing(items=await to_thread.run_sync(rows))
-
-
-@router.get("/profiles", summary="Named profiles", responses=problems())
+@router.get("/v1/profiles", summary="Named profiles", responses=problems())
 async def list_profiles(request: Request, caller: Reader) -> Listing:
     """Names of measurements that questions can lean on."""
     records = await to_thread.run_sync(service_of(request).records.list_named, "profile")
@@ -77,46 +48,28 @@ async def list_profiles(request: Request, caller: Reader) -> Listing:
     return Listing(items=tuple(rows))
 
 
-@router.get("/devices", summary="Known accelerators, with their peak rates", responses=problems())
-async def list_devices(request: Request, caller: Reader) -> Listing:
-    """As in the hardware catalogue."""
-    names = builtin_devices()
-    return Listing(items=await to_thread.run_sync(lambda: tuple(device_summary(load_device(name)) for name in names)))
-
-
-@router.get("/backends", summary="Back-ends that a question may name, with their releases", responses=problems())
-async def list_backends(request: Request, caller: Reader) -> BackEndListing:
-    """From the registry, other parties' ones too; `any` means those that files can be written for."""
-    return BackEndListing(items=await to_thread.run_sync(_backends))
-
-
-@router.get("/devices/{name}", summary="One accelerator, with the source of every number", responses=problems(404))
-async def get_device(request: Request, name: StoredName, caller: Reader) -> dict[str, Any]:
-    """Bytes, bytes a second and FLOPs a second."""
-    device = await to_thread.run_sync(load_device, name, "name")
-    return device.model_dump(mode="json")
-
-
-@router.get("/models/{name}", summary="One model, whole", response_model=NamedView, responses=SHOWN)
 async def get_model(request: Request, name: StoredName, caller: Reader) -> Response:
-    """Layers, attention, experts; its ETag is its id."""
+    """A model."""
     return await shown_document(request, MODELS, name)
 
 
-@router.get("/clusters/{name}", summary="One cluster, whole", response_model=NamedView, responses=SHOWN)
 async def get_cluster(request: Request, name: StoredName, caller: Reader) -> Response:
-    """Pools, links and fabric, with the source of every number; its ETag is its id."""
+    """A cluster."""
     return await shown_document(request, CLUSTERS, name)
 
 
-@router.get("/profiles/{name}", summary="Which profile a name means", response_model=NamedView, responses=SHOWN)
+add_operation(router, GET_MODEL, get_model, responses=SHOWN)
+add_operation(router, GET_CLUSTER, get_cluster, responses=SHOWN)
+
+
+@router.get("/v1/profiles/{name}", summary="Which profile a name means", response_model=NamedView, responses=SHOWN)
 async def get_profile(request: Request, name: StoredName, caller: Reader) -> Response:
     """Its identity and its device; the measurements stay on the server."""
     return await shown_document(request, PROFILES, name)
 
 
 @router.put(
-    "/models/{name}",
+    "/v1/models/{name}",
     summary="Store a model under a name",
     response_model=NamedView,
     responses=STORED,
@@ -132,7 +85,7 @@ async def put_model(request: Request, name: StoredName, caller: Admin) -> Respon
 
 
 @router.put(
-    "/clusters/{name}",
+    "/v1/clusters/{name}",
     summary="Store a cluster under a name",
     response_model=NamedView,
     responses=STORED,
@@ -148,7 +101,7 @@ async def put_cluster(request: Request, name: StoredName, caller: Admin) -> Resp
 
 
 @router.put(
-    "/profiles/{name}",
+    "/v1/profiles/{name}",
     summary="Name a profile that this server holds",
     response_model=NamedView,
     responses=STORED,
@@ -166,21 +119,6 @@ async def put_profile(request: Request, name: StoredName, caller: Admin) -> Resp
         return reference_of(find_profile(question.profile_id))
 
     return await put_document(request, caller, PROFILES, name, await to_thread.run_sync(reference), expected)
-
-
-@cache
-def _builtin_models() -> tuple[dict[str, Any], ...]:
-    return tuple({**model_summary(name, catalogue_model(name)), "builtin": True} for name in builtin_models())
-
-
-@cache
-def _builtin_clusters() -> tuple[dict[str, Any], ...]:
-    return tuple({**cluster_summary(catalogue_cluster(name)), "builtin": True} for name in builtin_clusters())
-
-
-@cache
-def _backends() -> tuple[BackEndView, ...]:
-    return tuple(BackEndView.model_validate(backend_summary(each)) for each in backends().values())
 
 
 def _mapping(data: Any, name: str) -> dict[str, Any]:

@@ -15,21 +15,22 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from api.access.auth import Planner, Reader
 from api.answering.plan_response import job_response
 from api.answering.plan_there import Wanted, known_there, planned_there, wanted_files
+from api.answering.views import sent_view, view_of
 from api.http.archive import zip_of
-from api.http.openapi import problems, reads
+from api.http.openapi import problems
 from api.http.request_body import read_document
 from api.routes.launch_parameters import launch_settings, settings_of
+from api.routes.operations import add_operation
 from api.routes.plans import PlanReference
-from api.routes.views import sent_view, view_of
 from api.service import Service, service_of
 from api.wire.jobs import JobRecord
 from api.wire.older_questions import spelled
 from api.wire.questions import EmissionQuestion
-from api.wire.views import EmissionView
 from planner.backends.launch import LauncherName
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.registry import names_with_files
 from planner.errors import NotFound
+from planner.operations.emit import EMIT, EmissionView
 from planner.question.problem import BACKEND_PATTERN
 from planner.store.records import PlanText
 
@@ -95,18 +96,8 @@ async def get_emission_of(  # noqa: PLR0917  # a query parameter is an argument
     return await _read(request, plan, spelled(backend, version), launcher, settings, form)
 
 
-@router.post(
-    "/emissions",
-    summary="Launch files of the plan, or of the best plan in another back-end, which is planned if it has to be",
-    response_model=EmissionView,
-    responses={
-        202: {"model": JobRecord, "description": "A job: the search in that back-end takes longer; ask again after it"},
-        **problems(404, 409, 504, body=True),
-    },
-    openapi_extra=reads(EmissionQuestion, {"backend": "torchtitan", "launcher": "slurm"}),
-)
 async def create_emission(request: Request, plan: PlanReference, caller: Planner) -> Response:
-    """The new plan is stored; `plan_id` names it, `difference` says how it differs from the one asked about."""
+    """The files, or the job whose plan they will be of."""
     service = service_of(request)
     question = await read_document(request, EmissionQuestion, service.settings.body_limit_bytes)
     settings = settings_of(question)
@@ -119,6 +110,17 @@ async def create_emission(request: Request, plan: PlanReference, caller: Planner
         return job_response(found)
     content = await _content(service, wanted, found, question.launcher, settings)
     return Response(content, media_type="application/json")
+
+
+add_operation(
+    router,
+    EMIT,
+    create_emission,
+    reads_body=EmissionQuestion,
+    responses={
+        202: {"model": JobRecord, "description": "A job: the search in that back-end takes longer; ask again after it"}
+    },
+)
 
 
 async def _read(  # the parts of one question

@@ -15,6 +15,7 @@ from api.http.document_check import checked_document
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document, read_json
 from api.planning.resolving import Resolver
+from api.routes.operations import add_operation
 from api.routes.plans import EXAMPLE
 from api.service import service_of
 from api.solving.task_runner import TooLong
@@ -22,22 +23,16 @@ from api.wire.problem_details import Finding, problem_details
 from api.wire.questions import EstimateQuestion, Question
 from api.wire.views import Estimate, ProblemCheck
 from planner.model.parameters import total_parameters
+from planner.operations.estimate import ESTIMATE
 from planner.question.problem import ANY, Problem
 from profiles.document import canonical_json
 from profiles.errors import MeshwrightError
 
-router = APIRouter(prefix="/v1", tags=["questions"])
+router = APIRouter(tags=["questions"])
 
 
-@router.post(
-    "/estimates",
-    summary="Predict one strategy, without any search",
-    response_model=Estimate,
-    responses=problems(404, 409, body=True),
-    openapi_extra=reads(EstimateQuestion, {**EXAMPLE, "strategy": {"tp": 2, "micro_batch_size": 1}}),
-)
 async def create_estimate(request: Request, caller: Planner) -> Response:
-    """Time, memory, whether it fits.  Fields that are left out are filled in as a back-end would, and named."""
+    """Computed once in a process of the pool, then remembered."""
     service = service_of(request)
     question = await read_document(request, EstimateQuestion, service.settings.body_limit_bytes)
     payload = await to_thread.run_sync(service.resolver.estimate_payload, question)
@@ -45,15 +40,25 @@ async def create_estimate(request: Request, caller: Planner) -> Response:
     content = service.views.get(key)
     if content is None:
         try:
-            content = await service.quick.run("estimate", payload, service.settings.quick_s)
+            content = await service.quick.run(ESTIMATE.task, payload, service.settings.quick_s)
         except TooLong:
             raise ServiceBusy("the estimate takes too long", hint="ask for a smaller model or cluster") from None
         service.views.keep(key, content)
     return Response(content, media_type="application/json")
 
 
+add_operation(
+    router,
+    ESTIMATE,
+    create_estimate,
+    shown=Estimate,
+    reads_body=EstimateQuestion,
+    example={**EXAMPLE, "strategy": {"tp": 2, "micro_batch_size": 1}},
+)
+
+
 @router.post(
-    "/problems:check",
+    "/v1/problems:check",
     summary="What is wrong with a question?  All findings at once; nothing is searched or stored",
     response_model=ProblemCheck,
     responses=problems(body=True),

@@ -43,6 +43,6 @@ async def launch_settings(  # noqa: PLR0917  # a query parameter is an argument
 
 
 def settings_of(question: EmissionQuestion) -> LaunchSettings:
-    """The same of a body.  Raises DocumentInvalid."""
-    place = {name: getattr(question, name) for name in LaunchSettings.__slots__ if name != "hosts"}
+    """The same of a body, which has no variables.  Raises DocumentInvalid."""
+    place = {name: getattr(question, name) for name in LaunchSettings.__slots__ if name not in ("hosts", "env")}
     return LaunchSettings(hosts=read_hosts("\n".join(question.hosts)), **place)

@@ -18,8 +18,8 @@ from api.http.conditional import REVALIDATE, demanded_version, etag, not_modifie
 from api.http.openapi import problems
 from api.service import Service, service_of
 from api.wire.questions import NAME_PATTERN
-from api.wire.views import NamedView
 from planner.errors import Conflict, NotFound
+from planner.operations.named import NamedView, unversioned
 from profiles.document import Document
 
 Kind = Literal["model", "cluster", "profile", "accuracy"]
@@ -73,9 +73,7 @@ async def shown_document(request: Request, shelf: Shelf, name: str) -> Response:
 
 def _named(service: Service, shelf: Shelf, name: str) -> NamedView:
     if name.lower() in shelf.builtin():
-        document = shelf.load(name)
-        data = document.model_dump(mode="json")
-        return NamedView(name=name, version=1, sha=document.content_hash(), builtin=True, document=data)
+        return unversioned(name, shelf.load(name), builtin=True)
     found = service.records.named(shelf.kind, name)
     if found is None:
         raise NotFound(f"there is no stored {shelf.kind} {name!r}", where="name", hint=f"see GET {shelf.path}")

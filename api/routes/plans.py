@@ -7,26 +7,28 @@ from functools import partial
 from typing import Annotated, Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Request, Response
 
 from api.access.auth import Caller, Planner, Reader
 from api.answering.plan_response import Asked, answer, plan_response, wants_job
+from api.answering.views import FULL_ID
 from api.http.conditional import FOR_EVER, REVALIDATE, etag, not_modified
 from api.http.document_check import checked_document
 from api.http.json_body import parse_json
-from api.http.openapi import problems, reads
+from api.http.openapi import problems
 from api.http.request_body import read_body
 from api.planning.idempotency import KeyedRequest, checked_key
+from api.routes.operations import add_operation
 from api.service import Service, service_of
 from api.wire.jobs import JobRecord
 from api.wire.questions import PlanQuestion
-from api.wire.views import PlanAnswer, PlanPage, PlanSummary
-from planner.answers.diff import PlanDiff, diff_plans
-from planner.store.records import PlanRecord
+from api.wire.views import PlanAnswer
+from planner.operations.plan import PLAN
+from planner.operations.plans import GET_PLAN
 from profiles.catalogue import builtin_clusters
 from profiles.document import canonical_json
 
-router = APIRouter(prefix="/v1", tags=["plans"])
+router = APIRouter(tags=["plans"])
 
 PlanReference = Annotated[
     str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="id, unique prefix (4 digits or more) or label")
@@ -35,7 +37,6 @@ IdempotencyKey = Annotated[
     str | None, Header(description="the same key and content again replays the first answer", max_length=200)
 ]
 Prefer = Annotated[str | None, Header(description="respond-async: answer 202 with a job", max_length=200)]
-FULL_ID = 64
 HEADER_SPACE = "key/"
 """Keeps these keys apart from the ids of ``/v1/requests``."""
 EXAMPLE: dict[str, Any] = {
@@ -51,20 +52,13 @@ PLANNED: dict[int | str, dict[str, Any]] = {
 """What else a planning question can be answered with."""
 
 
-@router.post(
-    "/plans",
-    summary="Find the fastest way to train a model on a cluster, and prove it",
-    response_model=PlanAnswer,
-    responses=PLANNED,
-    openapi_extra=reads(PlanQuestion, EXAMPLE),
-)
 async def create_plan(
     request: Request,
     caller: Planner,
     idempotency_key: IdempotencyKey = None,
     prefer: Prefer = None,
 ) -> Response:
-    """Equal questions get the stored plan.  A search that outlasts the synchronous budget becomes a job (202)."""
+    """The plan, or the job that searches it."""
     service, key, as_job = service_of(request), checked_key(idempotency_key), wants_job(prefer)
     body = await read_body(request, service.settings.body_limit_bytes)
     spelling = f"body {hashlib.sha256(body).hexdigest()}"
@@ -96,42 +90,8 @@ def means_the_same_for_ever(question: PlanQuestion) -> bool:
     return fixed_model and fixed_cluster and question.profile == "none"
 
 
-@router.get("/plans", summary="List stored plans, newest first", response_model=PlanPage, responses=problems(404, 409))
-async def list_plans(  # noqa: PLR0917  # a query parameter is an argument
-    request: Request,
-    caller: Reader,
-    model: Annotated[str | None, Query(max_length=200, description="only plans of this model")] = None,
-    cluster: Annotated[str | None, Query(max_length=200, description="only plans for this cluster")] = None,
-    backend: Annotated[str | None, Query(max_length=200, description="only plans of this back-end")] = None,
-    problem_id: Annotated[str | None, Query(pattern="^[0-9a-f]{64}$", description="only answers to this")] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    after: Annotated[str | None, Query(pattern="^[0-9a-f]{64}$", description="`next` of the page before")] = None,
-) -> PlanPage:
-    """Pages are stable while plans arrive: each continues after the last plan of the page before."""
-    service = service_of(request)
-    records = await to_thread.run_sync(
-        lambda: service.store.list_plans(
-            harmless(model),
-            harmless(cluster),
-            backend=harmless(backend),
-            problem_id=problem_id,
-            limit=limit + 1,
-            after=after,
-        )
-    )
-    shown = records[:limit]
-    more = shown[-1].plan_id if len(records) > limit else None
-    return PlanPage(plans=tuple(_summary(record) for record in shown), next=more)
-
-
-@router.get(
-    "/plans/{plan}",
-    summary="Read one plan",
-    response_model=PlanAnswer,
-    responses={304: {"description": "The client's copy is good"}, **problems(404, 409)},
-)
 async def get_plan(request: Request, plan: PlanReference, caller: Reader) -> Response:
-    """A full id may be cached for ever; what a label or a prefix means may change."""
+    """A plan, as it is stored."""
     service = service_of(request)
     caching = FOR_EVER if len(plan) == FULL_ID else REVALIDATE
     found = await service.answers.stored(plan)
@@ -142,36 +102,7 @@ async def get_plan(request: Request, plan: PlanReference, caller: Reader) -> Res
     return Response(found.content, media_type="application/json", headers=headers)
 
 
-@router.get(
-    "/plans/{a}/diff/{b}",
-    summary="How two plans differ: question, strategy, stages, time and memory",
-    response_model=PlanDiff,
-    responses=problems(404, 409),
+add_operation(router, PLAN, create_plan, shown=PlanAnswer, reads_body=PlanQuestion, responses=PLANNED, example=EXAMPLE)
+add_operation(
+    router, GET_PLAN, get_plan, shown=PlanAnswer, responses={304: {"description": "The client's copy is good"}}
 )
-async def get_diff(request: Request, a: PlanReference, b: PlanReference, caller: Reader) -> PlanDiff:
-    """Changes are b - a: positive means that plan b takes more."""
-    store = service_of(request).store
-    return await to_thread.run_sync(lambda: diff_plans(store.get_plan(a), store.get_plan(b)))
-
-
-def harmless(text: str | None) -> str | None:
-    """A query parameter as the database may see it: U+0000 is no text there, and fits nothing."""
-    return None if text is None else text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
-
-
-def _summary(record: PlanRecord) -> PlanSummary:
-    return PlanSummary(
-        plan_id=record.plan_id,
-        problem_id=record.problem_id,
-        status=record.status,
-        outcome=record.outcome,
-        step_time_s=record.step_time_s,
-        gap=record.gap,
-        num_devices=record.num_devices,
-        model=record.model_name,
-        cluster=record.cluster_name,
-        backend=record.backend,
-        release=record.release,
-        created_at=record.created_at,
-        labels=record.labels,
-    )

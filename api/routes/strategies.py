@@ -12,8 +12,9 @@ from api.service import service_of
 from api.wire.questions import StrategyText
 from api.wire.views import ReadStrategy
 from planner.model.megatron_args import megatron_job
-from planner.model.megatron_strategy import with_what_is_off
-from planner.strategy.fields import KEYS, PINNABLE
+from planner.operations.megatron_script import plain_strategy
+from planner.operations.script import pins_text
+from planner.strategy.fields import KEYS
 from planner.strategy.text import parse_assignments
 
 router = APIRouter(prefix="/v1", tags=["questions"])
@@ -39,23 +40,15 @@ def _read(text: str) -> ReadStrategy:
     if FLAG not in text:
         words = [line.strip().strip(",") for line in text.splitlines() if line.strip()]
         strategy = parse_assignments(words, "/text", KEYS)
-        return ReadStrategy(kind="assignments", strategy=strategy, pins=_pins(strategy))
+        return ReadStrategy(kind="assignments", strategy=strategy, pins=pins_text(strategy))
     job = megatron_job(text, "script", "/text")
-    given: dict[str, int | str | bool] = with_what_is_off(job.strategy)
-    if "recompute_modules" in job.strategy:
-        # One text, as `recompute_modules=norm+activation` and estimates have it.
-        given["recompute_modules"] = "+".join(job.strategy["recompute_modules"])
+    given = plain_strategy(job)
     return ReadStrategy(
         kind="megatron_script",
         strategy=given,
-        pins=_pins(given),
+        pins=pins_text(given),
         workload=job.workload,
         num_devices=job.num_devices,
         model=job.model,
         skipped=job.skipped,
     )
-
-
-def _pins(strategy: dict[str, int | str | bool]) -> str:
-    words = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in strategy.items()}
-    return ",".join(f"{key}={word}" for key, word in words.items() if key in PINNABLE)

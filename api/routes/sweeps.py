@@ -13,9 +13,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from api.access.auth import Caller, Planner, Reader
 from api.answering.plan_response import POLL_AFTER_S
 from api.http.conditional import REVALIDATE, content_tag, etag, not_modified
-from api.http.openapi import problems, reads
+from api.http.openapi import problems
 from api.http.request_body import read_document
 from api.planning.idempotency import REPLAYED, KeyedRequest, checked_key
+from api.routes.operations import add_operation
 from api.routes.plans import IdempotencyKey
 from api.service import Service, service_of
 from api.sweeps.cell_lines import first_cells
@@ -24,6 +25,7 @@ from api.sweeps.resolving import resolved_sweep
 from api.sweeps.views import summaries, whole
 from api.wire.sweeps import SweepPage, SweepRequest, SweepSummary, SweepView
 from planner.errors import NotFound
+from planner.operations.sweep import SWEEP
 from planner.store.records import SweepRecord
 from planner.store.sweeps import WITHOUT_ANSWER, Asked
 
@@ -31,31 +33,10 @@ router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
 SweepId = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
 ACCEPTED = 202
 SPACE = "sweep/"
-EXAMPLE = {
-    "models": ["llama-3.1-8b", "llama-3.1-70b"],
-    "clusters": ["dgx-h100"],
-    "device_counts": [16, 64],
-    "sequence_lengths": [8192],
-    "global_batch_sizes": [128],
-}
 
 
-@router.post(
-    "",
-    summary="Plan every combination of models, clusters, device counts, lengths and batches",
-    status_code=ACCEPTED,
-    response_model=SweepSummary,
-    responses={
-        200: {"model": SweepSummary, "description": "The same sweep was asked before, and has ended"},
-        **problems(404, 409, body=True),
-    },
-    openapi_extra=reads(SweepRequest, EXAMPLE),
-)
 async def create_sweep(request: Request, caller: Planner, idempotency_key: IdempotencyKey = None) -> Response:
-    """202: it is on disk, and its cells become jobs.  The same content is the same sweep.
-
-    Asked again, it goes on: cells that failed, or were cancelled, are tried again; answers stay.
-    """
+    """Where the sweep is, and how far."""
     service, key = service_of(request), checked_key(idempotency_key)
     service.board()
     asked = await read_document(request, SweepRequest, service.settings.body_limit_bytes)
@@ -77,6 +58,17 @@ async def create_sweep(request: Request, caller: Planner, idempotency_key: Idemp
         raise
     await keyed.answered(sweep_id=response.headers["location"].rpartition("/")[2])
     return response
+
+
+add_operation(
+    router,
+    SWEEP,
+    create_sweep,
+    shown=SweepSummary,
+    status=ACCEPTED,
+    reads_body=SweepRequest,
+    responses={200: {"model": SweepSummary, "description": "The same sweep was asked before, and has ended"}},
+)
 
 
 @router.get("", summary="List sweeps, newest first", responses=problems(404))

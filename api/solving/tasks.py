@@ -9,14 +9,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from api.solving.watch import Watch
+from planner.operations.estimate import ESTIMATE, EstimateRequest
+from planner.operations.operation import Operation, Session, nothing_stored
+from planner.operations.registry import OPERATIONS
+from planner.operations.replan import REPLAN
+from planner.operations.script import READ_SCRIPT, ScriptRequest, script_answer
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
+from planner.search.options import SearchOptions
 from profiles.document import Document, canonical_json
 
 Payload = Mapping[str, Any]
+
+
 Task = Callable[[Payload, Watch], bytes]
 """Payload and who waits for the answer -> canonical JSON, or a page."""
 
@@ -34,90 +43,25 @@ def plan(payload: Payload, watch: Watch) -> bytes:
 
 def estimate(payload: Payload, watch: Watch) -> bytes:
     """One strategy's plan, fitting or not."""
-    from planner.search.estimate import estimate as estimate_strategy
-    from planner.strategy.relief_layers import relief_layers
-    from planner.strategy.text import complete_strategy
-
     problem = Problem.model_validate(payload["problem"])
-    batch = problem.workload.global_batch_size
-    given = payload["strategy"]
-    chosen, notes = complete_strategy(given, problem.cluster.num_devices, batch)
-    layers = payload.get("chunk_layers")
-    answer = estimate_strategy(problem, chosen, None if layers is None else tuple(layers), given, relief_layers(given))
-    over_bytes = answer.peak_memory_bytes - answer.memory_limit_bytes
+    given = {name: payload[name] for name in ("strategy", "chunk_layers")}
+    found = ESTIMATE.work(_session(watch), EstimateRequest(question=problem, **given))
     return _json(
         {
-            "fits": answer.status != "infeasible",
-            "missing_bytes": max(over_bytes, 0),
-            "filled_in": notes,
-            "plan": answer.model_dump(mode="json", exclude={"problem"}),
-            "problem": payload["problem"] if payload.get("include_problem") else None,
+            "fits": found.plan.status != "infeasible",
+            "missing_bytes": max(found.plan.peak_memory_bytes - found.plan.memory_limit_bytes, 0),
+            "filled_in": found.filled_in,
+            "plan": found.plan.model_dump(mode="json", exclude={"problem"}),
+            "problem": payload["problem"] if payload["include_problem"] else None,
         }
     )
 
 
-def explanation(payload: Payload, watch: Watch) -> bytes:
-    """Why this plan."""
-    from planner.answers.explain.why import explain
-
-    return _document(explain(_plan(payload), with_neighbours=not payload.get("brief", False)))
-
-
-def why_not(payload: Payload, watch: Watch) -> bytes:
-    """Why not another choice."""
-    from planner.answers.explain.why_not import why_not as ask
-    from planner.search.options import SearchOptions
-
-    return _document(ask(_plan(payload), payload["pins"], SearchOptions(top_k=0), watch.check))
-
-
-def timeline(payload: Payload, watch: Watch) -> bytes:
-    """The simulated step, in the trace-event format that Perfetto opens."""
-    from planner.plan.timeline import plan_timeline
-    from planner.predict.schedule.trace import trace_json
-
-    plan = _plan(payload)
-    return trace_json(plan_timeline(plan), plan.step_time_s).encode()
-
-
-def sensitivity(payload: Payload, watch: Watch) -> bytes:
-    """How much the plan depends on numbers that may be wrong."""
-    from planner.answers.sensitivity import sensitivity as analyse
-    from planner.search.options import SearchOptions
-
-    replan = bool(payload.get("replan", False))
-    changes = tuple(payload["changes"])
-    return _document(
-        analyse(_plan(payload), changes, replan=replan, options=SearchOptions(top_k=0), progress=watch.check)
-    )
-
-
-def step(payload: Payload, watch: Watch) -> bytes:
-    """The simulated step, as columns."""
-    from planner.answers.views.step import step_view
-
-    return _document(step_view(_plan(payload)))
-
-
-def mesh(payload: Payload, watch: Watch) -> bytes:
-    """Where every rank runs."""
-    from planner.answers.views.mesh import mesh_view
-
-    return _document(mesh_view(_plan(payload)))
-
-
-def leaning(payload: Payload, watch: Watch) -> bytes:
-    """Which numbers the plan leans on."""
-    from planner.answers.views.leaning import leaning_view
-
-    return _document(leaning_view(_plan(payload), payload["rows"]))
-
-
-def report(payload: Payload, watch: Watch) -> bytes:
-    """The plan as one HTML page."""
-    from planner.answers.views.report.page import report_page
-
-    return report_page(_plan(payload)).encode()
+def script(payload: Payload, watch: Watch) -> bytes:
+    """What a launch script says, its run on a question and beside a plan."""
+    problem = None if payload["problem"] is None else Problem.model_validate(payload["problem"])
+    plan = None if payload["plan"] is None else _plan(payload)
+    return _document(script_answer(ScriptRequest.model_validate(payload["asked"]), problem, plan))
 
 
 def emission(payload: Payload, watch: Watch) -> bytes:
@@ -127,28 +71,14 @@ def emission(payload: Payload, watch: Watch) -> bytes:
     """
     from planner.answers.diff import diff_plans
     from planner.answers.replan.other_backend import PlanThere
-    from planner.backends.emission.write import manifest
-    from planner.backends.folders.emit import emit_plan
     from planner.backends.launch.settings import LaunchSettings
+    from planner.operations.emit import emission_view
 
     plan = _plan(payload)
     asked = _stored(payload["asked"]) if "asked" in payload else None
     there = PlanThere(plan, None if asked is None else diff_plans(asked, plan))
-    emission = emit_plan(plan, payload["launcher"], LaunchSettings.from_dict(payload["settings"]))
-    content = {
-        "plan_id": plan.plan_id,
-        "backend": emission.backend,
-        "release": emission.written.version,
-        "asked_plan_id": plan.plan_id if asked is None else asked.plan_id,
-        "slower_by": there.slower_by,
-        "difference": None if there.difference is None else there.difference.model_dump(mode="json"),
-        "step_time_s": plan.step_time_s,
-        "manifest": manifest(emission),
-        "launch_notes": list(emission.launch_notes),
-        "files": dict(emission.files),
-    }
-    # Not canonical: the manifest keeps its order, so that a folder is the same wherever it is written.
-    return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    view = emission_view(there, payload["launcher"], LaunchSettings.from_dict(payload["settings"]))
+    return _in_order(view.model_dump(mode="json"))
 
 
 def quick_plan(payload: Payload, watch: Watch) -> bytes:
@@ -158,22 +88,6 @@ def quick_plan(payload: Payload, watch: Watch) -> bytes:
     left_s = max(watch.left_s, 0.01)
     problem = Problem.model_validate(payload["problem"])
     return _document(_proved(plan_quickly(problem, min(left_s, payload["most_s"])), problem))
-
-
-def replan(payload: Payload, watch: Watch) -> bytes:
-    """The plan on other devices, and what must move."""
-    from planner.answers.replan.replan import replan as plan_again
-    from planner.errors import DocumentInvalid
-    from planner.search.options import SearchOptions
-
-    devices = payload["devices"]
-    if devices is not None and devices > payload["most_devices"]:
-        raise DocumentInvalid(f"this service plans up to {payload['most_devices']:,} devices", where="/devices")
-    options = SearchOptions(top_k=payload["top_k"])
-    lost = payload["lost_nodes"]
-    made = plan_again(_plan(payload), num_devices=devices, lost_nodes=lost, options=options, progress=watch.check)
-    _proved(made.plan, made.plan.problem)
-    return _document(made)
 
 
 def cluster_completion(payload: Payload, watch: Watch) -> bytes:
@@ -190,20 +104,23 @@ def measurement_import(payload: Payload, watch: Watch) -> bytes:
     return stored(payload, watch.check).model_dump_json().encode()
 
 
+def about_plan(operation: Operation[Any, Any], payload: Payload, watch: Watch) -> bytes:
+    """What an operation says about the plan whose text is sent in the place of its name; a new plan is proved."""
+    plan = _plan(payload)
+    session = _session(watch, lambda _name: plan)
+    answer = operation.work(session, operation.request(**{**payload, "plan": plan.plan_id}))
+    if isinstance(answer, Document):
+        return _document(answer)
+    return answer.encode() if isinstance(answer, str) else _in_order(answer)
+
+
 TASKS: dict[str, Task] = {
+    **{each.task: partial(about_plan, each) for each in OPERATIONS if each.served == "view" or each is REPLAN},
     "plan": plan,
-    "estimate": estimate,
-    "explanation": explanation,
-    "why_not": why_not,
-    "timeline": timeline,
-    "sensitivity": sensitivity,
-    "step": step,
-    "mesh": mesh,
-    "leaning": leaning,
-    "report": report,
+    ESTIMATE.task: estimate,
+    READ_SCRIPT.task: script,
     "emission": emission,
     "quick_plan": quick_plan,
-    "replan": replan,
     "cluster_completion": cluster_completion,
     "measurement_import": measurement_import,
 }
@@ -234,6 +151,21 @@ def _stored(text: str) -> Plan:
 
 def _document(document: Document) -> bytes:
     return document.canonical_json().encode()
+
+
+def _in_order(data: Any) -> bytes:
+    """Not canonical: a manifest keeps its order, so that a folder is the same wherever it is written."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def _session(watch: Watch, plan: Callable[[str], Plan] = nothing_stored) -> Session:
+    """A computing process: it opens no database, and proves new plans."""
+    return Session(
+        plan,
+        search=SearchOptions(top_k=0),
+        progress=watch.check,
+        keep=lambda made, _wall_s: _proved(made, made.problem),
+    )
 
 
 def _json(data: Any) -> bytes:

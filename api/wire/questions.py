@@ -9,13 +9,13 @@ from pydantic import Field, StringConstraints, model_validator
 
 from api.wire.older_questions import emission_of_today, question_of_today
 from planner.backends.launch import LauncherName
+from planner.operations.question import Devices
 from planner.question.problem import BACKEND_PATTERN, Constraints, Objective, Preference, Workload
 from profiles.document import Document
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """Models, clusters and profiles are named like labels; a name is never a path or an address."""
-MOST_DEVICES = 10_000_000
 MOST_HOST_LINES = 1_000
 LONGEST_TEXT = 300
 
@@ -28,7 +28,6 @@ ClusterPart = Annotated[
     Field(description="a built-in or stored name; or a cluster document (units may be spelt)"),
 ]
 Lever = Literal["compute_rate", "scale_up_bandwidth", "nic_bandwidth", "memory_capacity"]
-Devices = Annotated[int, Field(gt=0, le=MOST_DEVICES)]
 StrategyPart = Annotated[
     dict[str, int | str | bool],
     Field(description="strategy fields, for example tp, pp, micro_batch_size; short words as on the command line"),
@@ -139,16 +138,6 @@ class ThroughputQuestion(Document):
         return question_of_today(data)
 
 
-class ReplanQuestion(Document):
-    """``POST /v1/plans/{id}:replan``: devices came or went; exactly one of the two says how many."""
-
-    devices: Devices | None = Field(default=None, description="devices from now on")
-    lost_nodes: tuple[Annotated[int, Field(ge=0)], ...] = Field(
-        default=(), max_length=100_000, description="nodes of the old plan that are gone, counted from 0"
-    )
-    top_k: int = Field(default=0, ge=0, le=100)
-
-
 class EmissionQuestion(Document):
     """``POST /v1/plans/{id}/emissions``: launch files, of the plan or of the best plan in another back-end.
 
@@ -175,14 +164,6 @@ class EmissionQuestion(Document):
     @classmethod
     def _of_today(cls, data: Any) -> Any:
         return emission_of_today(data)
-
-
-class LabelQuestion(Document):
-    """``PUT /v1/labels/{name}``: which plan the label means from now on."""
-
-    plan: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")] = Field(
-        description="id, unique prefix or label"
-    )
 
 
 class ProfileName(Document):

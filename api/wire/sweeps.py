@@ -12,9 +12,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from api.wire.older_questions import question_of_today
-from api.wire.questions import ClusterPart, Devices, ModelPart, Name
+from api.wire.questions import ClusterPart, ModelPart, Name
 from planner.answers.sweep.question import SweepQuestion
+from planner.operations.question import Devices
 from planner.question.problem import Constraints, OptimizerName, Precision
+from planner.question.routing import ExpertLoad
 from profiles.document import Document
 
 Count = Annotated[int, Field(gt=0)]
@@ -42,6 +44,9 @@ class SweepRequest(Document):
     gradient_dtype: Literal["fp32", "bf16"] = "fp32"
     images_per_sample: int = Field(default=0, ge=0)
     dropout: bool = False
+    routing: ExpertLoad | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
+    )
     constraints: Constraints = Constraints()
     profile: Name = Field(default="none", description="measurements: none, auto (what is stored), or a name")
     price_per_device_hour: float | None = Field(default=None, gt=0, description="else the clusters' own prices")

@@ -9,9 +9,8 @@ from pydantic import Field, create_model
 
 from api.wire.jobs import JobRecord
 from api.wire.problem_details import Finding, ProblemDetails
-from planner.answers.diff import PlanDiff
 from planner.model.spec import ModelSpec
-from planner.plan.plan import Plan, PlanOutcome, PlanStatus
+from planner.plan.plan import Plan
 from planner.question.problem import Problem
 from profiles.document import Document
 
@@ -40,55 +39,11 @@ EstimatedPlan: Any = create_model(
 )
 
 
-class PlanSummary(Document):
-    """One line of a list of plans."""
-
-    plan_id: str
-    problem_id: str
-    status: PlanStatus = Field(description="as in the plan")
-    outcome: PlanOutcome = Field(
-        description="recommended: a plan beside which another one is proved to be the fastest; else the status"
-    )
-    step_time_s: float
-    gap: float | None = Field(description="null: an estimate, for which no bound is known")
-    num_devices: int
-    model: str
-    cluster: str
-    backend: str = Field(description="the software that runs it")
-    release: str = Field(description="its release; empty = the default one")
-    created_at: datetime
-    labels: tuple[str, ...] = ()
-
-
-class PlanPage(Document):
-    """A page of plans, newest first."""
-
-    plans: tuple[PlanSummary, ...]
-    next: str | None = Field(default=None, description="give it as `after` for the next page; null = the last page")
-
-
 class JobPage(Document):
     """A page of jobs, newest first."""
 
     jobs: tuple[JobRecord, ...]
     next: str | None = Field(default=None, description="give it as `before` for the next page; null = the last page")
-
-
-class LabelVersion(Document):
-    """Where a label pointed."""
-
-    version: int
-    plan_id: str
-    created_at: datetime
-
-
-class LabelView(Document):
-    """A label: the plan it means now, and its history, newest first."""
-
-    name: str
-    plan_id: str
-    version: int
-    history: tuple[LabelVersion, ...]
 
 
 class Estimate(Document):
@@ -121,79 +76,6 @@ class ProblemCheck(Document):
     num_devices: int | None = None
     parameters: int | None = None
     findings: tuple[Finding, ...] = ()
-
-
-class MemoryStage(Document):
-    """What fills one pipeline stage's worst device."""
-
-    stage: int
-    layers: int
-    peak_memory_bytes: dict[str, int]
-    spare_bytes: int
-    recompute: dict[str, Any]
-    offload: dict[str, Any]
-
-
-class MemoryView(Document):
-    """Memory of every stage against the limit."""
-
-    plan_id: str
-    device_memory_bytes: int
-    limit_bytes: int = Field(description="peak that was allowed: constraints.fits, and a margin that was given")
-    fits_probability: float | None = Field(default=None, description="of the plan; null = of an earlier version")
-    worst_stage: int
-    stages: tuple[MemoryStage, ...]
-
-
-class EmissionView(Document):
-    """Launch files of a plan, or of the same question's best plan in another back-end."""
-
-    plan_id: str = Field(description="the plan that the files are of")
-    backend: str
-    release: str
-    asked_plan_id: str = Field(description="the plan that was asked about")
-    slower_by: float = Field(description="step time over that of the plan that was asked about, minus one")
-    difference: PlanDiff | None = Field(description="from the plan that was asked about; null = it is that")
-    step_time_s: float
-    manifest: dict[str, Any]
-    launch_notes: tuple[str, ...]
-    files: dict[str, str] = Field(description="relative path -> text")
-
-
-class NamedView(Document):
-    """A named document and its version."""
-
-    name: str
-    version: int
-    sha: str = Field(description="the document's id: the ETag to send with If-Match")
-    created_at: datetime | None = Field(default=None, description="null = built in")
-    builtin: bool
-    document: dict[str, Any]
-
-
-class Listing(Document):
-    """Names with what a person asks first about each."""
-
-    items: tuple[dict[str, Any], ...]
-
-
-class BackEndView(Document):
-    """Software that trains, as ``constraints.backends`` names it."""
-
-    name: str
-    title: str
-    summary: str
-    releases: tuple[str, ...] = Field(description="the default first; a question says NAME==RELEASE for another")
-    vendors: tuple[str, ...] = Field(description="makers of the devices that it trains on; empty = all")
-    writes_files: bool = Field(description="launch files can be written for it; `any` means these")
-    predicts_only: tuple[str, ...] = Field(description="releases that no launch files are written for")
-    launchers: tuple[str, ...] = Field(description="what starts its processes; empty where no files are written")
-
-
-class BackEndListing(Document):
-    """Every back-end that this service knows."""
-
-    items: tuple[BackEndView, ...]
 
 
 class RequestView(Document):

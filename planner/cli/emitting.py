@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from planner.cli.output import talk
 
 if TYPE_CHECKING:
+    from planner.answers.diff import PlanDiff
     from planner.answers.replan.other_backend import PlanThere
-    from planner.backends.launch import LauncherName
-    from planner.backends.launch.settings import LaunchSettings
+    from planner.operations.emit import EmissionView, EmitRequest
+    from planner.operations.service import Service
     from planner.plan.plan import Plan
     from planner.search.options import SearchOptions
 
-UNTOLD = ("problem", "stages", "same_problem", "identical", "summary")
+UNTOLD = {"problem", "stages", "same_problem", "identical", "summary"}
 """Parts of a difference that an answer leaves out: that another back-end was asked is known.  ``meshwright diff`` has
 them."""
 
@@ -36,23 +37,23 @@ def planned_there(plan: Plan, backend: str, search: SearchOptions | None, *, qui
         return plan_there(plan, backend, search, progress)
 
 
-def write_there(
-    there: PlanThere, launcher: LauncherName, directory: Path, *, quiet: bool, settings: LaunchSettings | None = None
+def emit_into(
+    directory: Path,
+    service: Service,
+    asked: EmitRequest,
+    *,
+    quiet: bool,
+    search: SearchOptions | None = None,
+    keep: bool = True,
 ) -> dict[str, Any]:
-    """Emit into ``directory``; returns what was written as plain data.  Raises BackEndRefused, Conflict, NotFound."""
-    from planner.backends.emission.write import manifest, write_emission
-    from planner.backends.folders.emit import emit_plan
-    from planner.backends.launch.settings import LaunchSettings
+    """Write launch files; returns them as plain data.  Raises BackEndRefused, Conflict, NotFound, DocumentInvalid."""
+    from planner.cli.progress import search_progress
+    from planner.operations.emit import EMIT
 
-    made = emit_plan(there.plan, launcher, settings or LaunchSettings())
-    view = {
-        "manifest": manifest(made),
-        "slower_by": there.slower_by,
-        "step_time_s": made.plan.step_time_s,
-        "launch_notes": list(made.launch_notes),
-        "difference": None if there.difference is None else there.difference.model_dump(mode="json"),
-    }
-    data = emission_data(view, write_emission(made, directory))
+    with search_progress(quiet=quiet or asked.backend is None) as progress:
+        view = service.call(EMIT, asked, search=search, progress=progress, keep=keep)
+    data = emission_data(view, view.write(directory))
+    service.wrote(view)
     tell_difference(data, quiet=quiet)
     return data
 
@@ -72,26 +73,23 @@ def tell_difference(data: Mapping[str, Any], *, quiet: bool) -> None:
         talk(f"{data['backend']} has a plan of its own: {_speed(data)}", quiet=quiet)
 
 
-def emission_data(view: Mapping[str, Any], directory: Path) -> dict[str, Any]:
-    """What a program wants to know about launch files.
-
-    ``view``: ``manifest``, ``slower_by``, ``step_time_s``, ``launch_notes``, ``difference``, as a service says it too.
-    """
-    manifest, difference = view["manifest"], view.get("difference")
+def emission_data(view: EmissionView, directory: Path) -> dict[str, Any]:
+    """What a program wants to know about launch files."""
+    manifest = view.manifest
     return {
         "backend": manifest["backend"],
         "release": manifest["release"],
         "launcher": manifest["launcher"],
-        "launch_notes": list(view["launch_notes"]),
+        "launch_notes": list(view.launch_notes),
         "directory": os.path.abspath(directory),
         "launch_command": manifest["launch_command"],
         "environment": dict(manifest["environment"]),
         "files": sorted(manifest["files"]),
         "versions": {name: text for name, text in manifest["versions"].items() if name != "meshwright"},
         "plan_id": manifest["plan_id"],
-        "step_time_s": view["step_time_s"],
-        "slower_by": view["slower_by"],
-        "difference": _told(difference),
+        "step_time_s": view.step_time_s,
+        "slower_by": view.slower_by,
+        "difference": _told(view.difference),
         "assumptions": list(manifest["assumptions"]),
     }
 
@@ -103,12 +101,12 @@ def there_data(there: PlanThere) -> dict[str, Any]:
         "plan_id": there.plan.plan_id,
         "step_time_s": there.plan.step_time_s,
         "slower_by": there.slower_by,
-        "difference": _told(None if there.difference is None else there.difference.model_dump(mode="json")),
+        "difference": _told(there.difference),
     }
 
 
-def _told(difference: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if difference is None else {key: value for key, value in difference.items() if key not in UNTOLD}
+def _told(difference: PlanDiff | None) -> dict[str, Any] | None:
+    return None if difference is None else difference.model_dump(mode="json", exclude=UNTOLD)
 
 
 def emission_lines(data: Mapping[str, Any]) -> list[str]:

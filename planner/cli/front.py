@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.output import OutputFormat, write_answer
-from planner.cli.planning import Place, announce
+from planner.cli.planning import announce
 from planner.cli.progress import search_progress
 from planner.errors import Conflict, NoFeasiblePlan
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def answer_front(
-    problem: Problem, search: SearchOptions, *, database: Place | None, quiet: bool, output: OutputFormat
+    problem: Problem, search: SearchOptions, *, keep: bool, database: str | None, quiet: bool, output: OutputFormat
 ) -> None:
     """Plan for every device count of the cluster, keep the plans, print the front.  Raises NoFeasiblePlan."""
     from planner.search.device_counts import pareto_front
@@ -36,7 +36,7 @@ def answer_front(
             binding="device memory",
             relaxations=("plan on all devices without --pareto for the reason and what would help",),
         )
-    if database is not None:
+    if keep:
         _keep(points, database)
     write_answer({"front": [_data(point) for point in points]}, output, lambda: _table(points))
 
@@ -51,10 +51,10 @@ def front_alone(emitted: tuple[str, ...], files: tuple[Path | None, ...]) -> Non
         )
 
 
-def _keep(points: list[FrontPoint], database: Place) -> None:
+def _keep(points: list[FrontPoint], database: str | None) -> None:
     from planner.store import open_store
 
-    with open_store(database.url) as store:
+    with open_store(database) as store:
         for point in points:
             store.save_plan(point.plan)
 

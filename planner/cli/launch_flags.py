@@ -31,6 +31,11 @@ FilesClaim = Annotated[
     typer.Option("--files-claim", metavar="NAME", help="Kubernetes: a volume claim with this folder, no ConfigMap."),
 ]
 
+Environment = Annotated[
+    list[str] | None,
+    typer.Option("--env", metavar="NAME=VALUE", help="An environment variable of every rank; repeat it for more."),
+]
+
 
 def launch_settings(
     *,
@@ -41,6 +46,7 @@ def launch_settings(
     image: str | None,
     namespace: str | None,
     files_claim: str | None,
+    env: list[str] | None = None,
 ) -> LaunchSettings:
     """The settings, checked.  Raises DocumentInvalid."""
     from planner.backends.launch.hosts import load_hosts
@@ -54,4 +60,5 @@ def launch_settings(
         image=image,
         namespace=namespace,
         files_claim=files_claim,
+        env=tuple(env or ()),
     )

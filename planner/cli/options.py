@@ -51,6 +51,15 @@ WorkloadFile = Annotated[
 GlobalBatchSize = Annotated[int | None, typer.Option("--global-batch-size", metavar="B", help="Samples a step.")]
 SequenceLength = Annotated[int | None, typer.Option("--sequence-length", metavar="S", help="Tokens a sample.")]
 Precision = Annotated[PrecisionName | None, typer.Option("--precision", help="Matrix precision (default bf16).")]
+Routing = Annotated[
+    str | None,
+    typer.Option(
+        "--routing",
+        metavar="even|zipf:A|FILE",
+        help="How tokens spread over routed experts: even, zipf:EXPONENT, or a file with the tokens of each expert"
+        " (default: as published logs show).",
+    ),
+]
 Objective = Annotated[ObjectiveChoice, typer.Option("--objective", help="What to minimise.")]
 Price = Annotated[
     float | None, typer.Option("--price", metavar="X", help="Price of a device hour, for --objective cost.")
@@ -75,6 +84,17 @@ Backend = Annotated[
         "--backend",
         metavar="B[==RELEASE],...",
         help="Software that may run it: names of backends list; any: all that files can be written for;"
+        " unrestricted: the whole declared space, for study.",
+        autocompletion=complete_backends,
+    ),
+]
+MaybeBackend = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="B[==RELEASE],...",
+        help="Software that may run it: names of backends list; any (default; with --from that of the script): all"
+        " that files can be written for;"
         " unrestricted: the whole declared space, for study.",
         autocompletion=complete_backends,
     ),

@@ -6,33 +6,37 @@ The failure is reported after it, with its own exit code.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.backends.launch import LauncherName
-from planner.cli.backend_names import bare_name
-from planner.cli.emitting import emission_lines, planned_there, write_there
+from planner.cli.backend_names import BEST, bare_name
+from planner.cli.emitting import emission_lines, emit_into
 from planner.cli.output import OutputFormat, talk, to_json, write_answer
 from planner.cli.problem_inputs import positive
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from planner.model.megatron_args import MegatronJob
+    from planner.operations.service import Service
     from planner.plan.plan import Plan
     from planner.question.problem import Problem
     from planner.search.options import SearchOptions
-    from planner.store.repository import Store
 
 MOST_ALTERNATIVES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The database to keep the plan in; None = the default one."""
+class ReadScript:
+    """A launch script whose run is shown beside the plan."""
 
-    url: str | None
+    name: str
+    job: MegatronJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Wanted:
     full: bool
     quiet: bool
     output: OutputFormat
+    script: ReadScript | None = None
 
     def checked(self) -> Wanted:
         """The same, without combinations that could only fail after the search.  Raises DocumentInvalid."""
@@ -93,88 +98,89 @@ def search_options(top: int, time_limit_s: float | None, seed: int) -> SearchOpt
     return SearchOptions(top_k=top, time_limit_s=time_limit_s, seed=seed, processes=2)
 
 
-def answer(problem: Problem, search: SearchOptions, wanted: Wanted, *, database: Place | None, reuse: bool) -> None:
-    """Plan, keep, write and print.  Raises NoFeasiblePlan, BudgetSpent and everything that storing can raise."""
-    announce(problem, wanted.quiet)
-    if database is None:
-        _answer(problem, search, wanted, None, reuse=False)
+def answer(
+    service: Service,
+    question: Problem | dict[str, Any],
+    search: SearchOptions,
+    wanted: Wanted,
+    *,
+    keep: bool,
+    reuse: bool,
+) -> None:
+    """Plan, write and print.  Raises NoFeasiblePlan, BudgetSpent and everything that storing can raise."""
+    from planner.cli.progress import search_progress
+    from planner.operations.plan import PLAN, PlanningRequest
+
+    asked = PlanningRequest(
+        question=question, top_k=search.top_k, time_limit_s=search.time_limit_s, seed=search.seed, reuse=reuse
+    )
+    announce(question, wanted.quiet)
+    try:
+        with search_progress(quiet=wanted.quiet) as progress:
+            started = partial(_tell_job, service.address, wanted.quiet)
+            found = service.call(PLAN, asked, search=search, progress=progress, started=started, keep=keep)
+    except NoFeasiblePlan as error:
+        error.where = error.where or _place(question)
+        raise
+    plan = found.plan
+    if isinstance(question, dict):
+        announce(plan.problem, wanted.quiet)
+    effort = f"{plan.search.enumerated:,} strategies in {found.wall_s or 0.0:.2f} s"
+    told = {
+        "searched": f"searched: {effort}, gap {plan.gap:.2%}",
+        "stored": "found: a stored, proved answer to this question",
+        "service": f"planned by {service.address}, gap {plan.gap:.2%}",
+    }
+    talk(told[found.source], quiet=wanted.quiet)
+    done = Afterwards()
+    if kept := service.kept(plan.plan_id):
+        done.notes.append(kept)
+    write_documents(plan, wanted, done)
+    for backend in wanted.emitted:
+        done.attempt(partial(_emit, service, plan, backend, search, wanted, done, keep=keep))
+    print_answer(plan, found.wall_s, wanted, done)
+    if done.failure is not None:
+        service.end()
+        raise done.failure
+
+
+def announce(question: Problem | dict[str, Any], quiet: bool) -> None:
+    """Say what was understood; nothing yet of parts that a service puts together."""
+    if isinstance(question, dict):
         return
-    from planner.store import open_store
-
-    with open_store(database.url) as store:
-        _answer(problem, search, wanted, store, reuse=reuse)
-
-
-def announce(problem: Problem, quiet: bool) -> None:
-    """Say what was understood."""
-    cluster, workload = problem.cluster, problem.workload
+    cluster, workload = question.cluster, question.workload
     talk(
-        f"checked: {problem.model.name}, {cluster.num_devices:,} devices of {cluster.name}, "
+        f"checked: {question.model.name}, {cluster.num_devices:,} devices of {cluster.name}, "
         f"{workload.global_batch_size:,} x {workload.sequence_length:,} tokens, {workload.precision}",
         quiet=quiet,
     )
 
 
-def _answer(problem: Problem, search: SearchOptions, wanted: Wanted, store: Store | None, *, reuse: bool) -> None:
-    stored = store.find_plan(problem.problem_id) if store is not None and reuse else None
-    wall_s: float | None = None
-    if stored is not None and stored.is_final:
-        plan = stored
-        talk("found: a stored, proved answer to this question", quiet=wanted.quiet)
-    else:
-        plan, wall_s = _search(problem, search, quiet=wanted.quiet)
-    done = Afterwards()
-    if store is not None and wall_s is not None:
-        done.attempt(lambda: _keep(store, plan, wall_s, done))
-    _write(plan, search, wanted, store if done.failure is None else None, done)
-    print_answer(plan, wall_s, wanted, done)
-    if done.failure is not None:
-        raise done.failure
+def _tell_job(address: str, quiet: bool, job: str) -> None:
+    watch = f"meshwright jobs watch {job} --server {address}"
+    talk(f"a long search: job {job} goes on without this command ({watch})", quiet=quiet)
 
 
-def _search(problem: Problem, search: SearchOptions, *, quiet: bool) -> tuple[Plan, float]:
-    from planner.cli.progress import search_progress
-    from planner.search.find import find_plan
-
-    start_s = time.perf_counter()
-    try:
-        with search_progress(quiet=quiet) as progress:
-            plan = find_plan(problem, search, progress)
-    except NoFeasiblePlan as error:
-        error.where = error.where or f"{problem.model.name} on {problem.cluster.num_devices:,} x {problem.cluster.name}"
-        raise
-    wall_s = time.perf_counter() - start_s
-    talk(f"searched: {plan.search.enumerated:,} strategies in {wall_s:.2f} s, gap {plan.gap:.2%}", quiet=quiet)
-    return plan, wall_s
+def _place(question: Problem | dict[str, Any]) -> str:
+    """``llama-3.1-70b on 64 x dgx-h100``, as far as the question says it."""
+    if not isinstance(question, dict):
+        return f"{question.model.name} on {question.cluster.num_devices:,} x {question.cluster.name}"
+    names = [
+        part if isinstance(part, str) else part.get("name", "") for part in (question["model"], question["cluster"])
+    ]
+    devices = question["devices"]
+    return f"{names[0]} on {f'{devices:,} x ' if devices else ''}{names[1]}"
 
 
-def _keep(store: Store, plan: Plan, wall_s: float, done: Afterwards) -> None:
-    plan_id = store.save_plan(plan, wall_s)
-    done.notes.append(f"stored in {store.address}; next: meshwright explain {plan_id[:12]}")
-
-
-def _write(plan: Plan, search: SearchOptions, wanted: Wanted, store: Store | None, done: Afterwards) -> None:
-    """Every file that was asked for; one that fails does not stop the others."""
-    write_documents(plan, wanted, done)
-    for backend in wanted.emitted:
-        done.attempt(lambda name=backend: _emit(plan, name, search, wanted, store, done))  # type: ignore[misc]
-
-
-def _emit(
-    plan: Plan, backend: str, search: SearchOptions, wanted: Wanted, store: Store | None, done: Afterwards
+def _emit(  # what one step needs
+    service: Service, plan: Plan, backend: str, search: SearchOptions, wanted: Wanted, done: Afterwards, *, keep: bool
 ) -> None:
     """The files of one back-end, from its own plan of the question, which is kept beside the plan at hand."""
-    from planner.backends.emission.write import read_manifest
+    from planner.operations.emit import EmitRequest
 
-    start_s = time.perf_counter()
-    there = planned_there(plan, backend, search, quiet=wanted.quiet)
-    wall_s = time.perf_counter() - start_s
-    if store is not None and there.difference is not None:
-        store.save_plan(there.plan, wall_s)
-    directory = wanted.directory(backend)
-    done.emissions.append(write_there(there, wanted.launcher, directory, quiet=wanted.quiet))
-    if store is not None:
-        store.save_emission(there.plan.plan_id, there.plan.backend, wanted.launcher, read_manifest(directory))
+    asked = EmitRequest(plan=plan.plan_id, backend=None if backend == BEST else backend, launcher=wanted.launcher)
+    folder = wanted.directory(backend)
+    done.emissions.append(emit_into(folder, service, asked, quiet=wanted.quiet, search=search, keep=keep))
 
 
 def write_plan(plan: Plan, path: Path | None) -> None:
@@ -213,4 +219,20 @@ def print_answer(plan: Plan, wall_s: float | None, wanted: Wanted, done: Afterwa
         data["emissions"] = done.emissions
     lines = [line for emission in done.emissions for line in emission_lines(emission)]
     notes = ["", *lines, *done.notes] if lines or done.notes else []
-    write_answer(data, wanted.output, lambda: answer_tables(plan, wall_s=wall_s, notes=notes))
+    first, last = _script_tables(plan, wanted.script, data)
+    write_answer(data, wanted.output, lambda: [*first, *answer_tables(plan, wall_s=wall_s, notes=notes), *last])
+
+
+def _script_tables(
+    plan: Plan, script: ReadScript | None, data: dict[str, Any]
+) -> tuple[list[RenderableType], list[RenderableType]]:
+    """What was read, before the plan, and the script's run beside it, behind it; both are added to ``data``."""
+    if script is None:
+        return [], []
+    from planner.cli.render.script import compared_report, script_report
+    from planner.operations.megatron_script import script_facts
+    from planner.operations.script_run import compared
+
+    read, both = script_facts(script.job), compared(script.job, plan)
+    data["script"], data["compared"] = read, both.data()
+    return list(script_report(read, script.name)), list(compared_report(both))

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.backend_names import ANY
 from planner.cli.options import ObjectiveChoice, PrecisionName, PreferChoice
+from planner.cli.routing_flag import routing_of
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import Value
 
 if TYPE_CHECKING:
+    from planner.model.megatron_args import MegatronJob
     from planner.question.problem import Constraints, Objective, Problem, Workload
 
 LARGEST_COUNT = 10**12
@@ -27,6 +29,7 @@ class WorkloadFlags:
     global_batch_size: int | None
     sequence_length: int | None
     precision: PrecisionName | None
+    routing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class ProblemFlags:
     space: SpaceFlags
     profile: str = "none"
     calibration: str | None = None
+    script: MegatronJob | None = None
+    """What ``model`` says where it is a launch script that was read already."""
 
 
 def build_problem(flags: ProblemFlags) -> Problem:
@@ -63,17 +68,17 @@ def build_problem(flags: ProblemFlags) -> Problem:
     from planner.operations.calibration_choice import chosen_calibration
     from planner.operations.megatron_script import megatron_script
     from planner.operations.profile_choice import chosen_profile
-    from planner.operations.question import cluster_of, complete_problem, model_of
+    from planner.operations.question import asked_problem, cluster_of, model_of
 
     whole_number(flags.devices, "--devices")
-    script = megatron_script(flags.model)
+    script = flags.script or megatron_script(flags.model)
     asked = read_workload(flags.work, script.workload if script else {})
     constraints, objective = read_constraints(flags.space), read_objective(flags.space)
     model = script.model if script else model_of(flags.model)
     cluster = cluster_of(flags.cluster or "", flags.devices or (script.num_devices if script else None))
     profile = chosen_profile(flags.profile, cluster.pools[0].device)
     calibration = None if flags.calibration is None else chosen_calibration(flags.calibration)
-    return complete_problem(model, cluster, asked, constraints, objective, profile, calibration)
+    return asked_problem(model, cluster, asked, constraints, objective, profile, calibration)
 
 
 def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:
@@ -88,6 +93,7 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
         "global_batch_size": flags.global_batch_size,
         "sequence_length": flags.sequence_length,
         "precision": flags.precision.value if flags.precision else None,
+        "routing": routing_of(flags.routing),
     }
     overrides = {key: value for key, value in said.items() if value is not None}
     if flags.file is not None:
@@ -103,7 +109,7 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
             where=" ".join(missing),
             hint=f"give --workload FILE, or {' and '.join(missing)}",
         )
-    return Workload(**overrides)
+    return read_document(Workload, overrides, "the workload's flags")
 
 
 def read_constraints(space: SpaceFlags) -> Constraints:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.cli.problem_inputs import (
     ProblemFlags,
@@ -19,18 +19,21 @@ from planner.cli.problem_inputs import (
 )
 from planner.errors import Conflict, DocumentInvalid
 from planner.operations.megatron_script import megatron_script
-from planner.operations.service import PlanService
+from planner.operations.service import Service
+
+if TYPE_CHECKING:
+    from planner.answers.sweep.question import SweepQuestion
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a service takes as a name (``api.wire.questions.Name``)."""
 
 
-def remote_question(service: PlanService, flags: ProblemFlags) -> dict[str, Any]:
+def remote_question(service: Service, flags: ProblemFlags) -> dict[str, Any]:
     """The question, its files read and checked.  Raises DocumentInvalid, NotFound, Conflict."""
     whole_number(flags.devices, "--devices")
     if flags.cluster is None:
         raise DocumentInvalid("on which devices?", where="--cluster", hint="give --cluster C")
-    script = megatron_script(flags.model)
+    script = flags.script or megatron_script(flags.model)
     asked = read_workload(flags.work, script.workload if script else {})
     return {
         "model": script.model.model_dump(mode="json") if script else model_part(flags.model),
@@ -44,13 +47,25 @@ def remote_question(service: PlanService, flags: ProblemFlags) -> dict[str, Any]
     }
 
 
+def remote_sweep(service: Service, question: SweepQuestion, profile: str) -> dict[str, Any]:
+    """The same for a sweep.  Raises NotFound, DocumentInvalid, Conflict."""
+    return {
+        **question.model_dump(mode="json"),
+        "models": [model_part(each) for each in dict.fromkeys(question.models)],
+        "clusters": [cluster_part(each) for each in dict.fromkeys(question.clusters)],
+        "profile": profile_name(service, profile),
+    }
+
+
 def model_part(reference: str) -> str | Mapping[str, Any]:
     """A name that the service knows, or the document of a file.  Raises NotFound, DocumentInvalid."""
     from planner.model.builtin import builtin_models
 
     if reference.strip().lower() in builtin_models():
         return reference.strip().lower()
-    if NAME.fullmatch(reference) and not _is_file(reference):
+    from planner.operations.models import model_is_file
+
+    if NAME.fullmatch(reference) and not model_is_file(reference):
         return reference
     from planner.model.load import load_model
 
@@ -59,10 +74,9 @@ def model_part(reference: str) -> str | Mapping[str, Any]:
 
 def cluster_part(reference: str) -> str | Mapping[str, Any]:
     """The same for a cluster.  Raises NotFound, DocumentInvalid, Conflict for one of several pools."""
-    from profiles.catalogue import builtin_clusters, load_cluster
+    from profiles.catalogue import builtin_clusters, is_cluster_path, load_cluster
 
-    is_path = "/" in reference or Path(reference).suffix.lower() in {".yaml", ".yml", ".json"}
-    if NAME.fullmatch(reference) and not is_path:
+    if NAME.fullmatch(reference) and not is_cluster_path(reference):
         return reference.lower() if reference.lower() in builtin_clusters() else reference
     cluster = load_cluster(reference)
     if len(cluster.pools) > 1:
@@ -84,7 +98,7 @@ def calibration_part(text: str | None) -> dict[str, Any]:
     return {"calibration": text if document is None else document.model_dump(mode="json")}
 
 
-def profile_name(service: PlanService, text: str) -> str:
+def profile_name(service: Service, text: str) -> str:
     """``auto``, ``none``, or a profile that the service holds."""
     if NAME.fullmatch(text) and not Path(text).exists():
         return text
@@ -93,8 +107,3 @@ def profile_name(service: PlanService, text: str) -> str:
         where="--profile",
         hint=f"import them where {service.address} runs, or drop --server",
     )
-
-
-def _is_file(reference: str) -> bool:
-    path = Path(reference)
-    return path.exists() or path.suffix.lower() in {".json", ".yaml", ".yml", ".sh", ".args", ".txt", ".sbatch"}

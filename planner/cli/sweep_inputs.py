@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from planner.cli.backend_names import parse_backends
 from planner.cli.options import PrecisionName
 from planner.cli.problem_inputs import LARGEST_COUNT, chance
+from planner.cli.routing_flag import routing_of
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import PINNABLE
 from planner.strategy.text import parse_assignments, parse_forbids
@@ -44,6 +45,7 @@ class SweepFlags:
     backend: str | None = None
     memory_margin: float | None = None
     fits: float | None = None
+    routing: str | None = None
 
 
 def read_question(flags: SweepFlags) -> SweepQuestion:
@@ -100,6 +102,8 @@ def _said(flags: SweepFlags) -> dict[str, Any]:
             said[name] = words if name in {"models", "clusters"} else [_count(word, AXES[name]) for word in words]
     if flags.precision is not None:
         said["precision"] = flags.precision.value
+    if flags.routing is not None:
+        said["routing"] = routing_of(flags.routing)
     return said
 
 

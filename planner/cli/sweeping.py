@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +15,9 @@ from planner.errors import BudgetSpent, DocumentInvalid, MeshwrightError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.answers.sweep.answer import Answer
-    from planner.answers.sweep.executor import Executor
-    from planner.answers.sweep.grid import Cell
-    from planner.search.options import SearchOptions
-    from planner.store.repository import Store
-
-GO_ON = "the same command goes on from the database"
+    from planner.answers.sweep.question import SweepQuestion
+    from planner.operations.service import Service
+    from planner.operations.sweep import SweepAsked
 
 
 class SweepOutput(StrEnum):
@@ -35,76 +29,51 @@ class SweepOutput(StrEnum):
     CSV = "csv"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Where plans are kept, and the form of the answer."""
-
-    database: str | None
-    price_per_device_hour: float | None
-    quiet: bool
-    output: SweepOutput
-
-
-def answer_sweep(cells: Sequence[Cell], search: SearchOptions, executor: Executor, wanted: Wanted) -> None:
+def answer_sweep(
+    service: Service, question: SweepQuestion, asked: SweepAsked, *, quiet: bool, output: SweepOutput
+) -> None:
     """Plan, keep and print.
 
-    Raises, after what is known was printed: Interrupted, what the executor and the database raise, BudgetSpent when no
-    cell could be decided, DocumentInvalid when none is a question, MeshwrightError when cells failed.
+    Raises, after what is known was printed: Interrupted, what the executor, the database and the service raise,
+    BudgetSpent when no cell could be decided, DocumentInvalid when none is a question, MeshwrightError when cells
+    failed.
     """
-    from planner.answers.sweep.answer import missing
-    from planner.answers.sweep.table import lines
-    from planner.store import open_store
+    from planner.operations.sweep import SWEEP
 
-    talk(f"checked: {len(cells):,} cells", quiet=wanted.quiet)
+    talk(f"checked: {question.num_cells:,} cells", quiet=quiet)
     start_s = time.perf_counter()
-    done: dict[int, Answer] = {}
-    with open_store(wanted.database) as store:
-        ended = _collect(done, cells, search, executor, store, wanted.quiet)
-        address = store.address
-    rows = lines((done.get(cell.index) or missing(cell) for cell in cells), wanted.price_per_device_hour)
-    print_sweep(rows, time.perf_counter() - start_s, wanted)
-    talk(f"plans are stored in {address}; next: meshwright explain PLAN", quiet=wanted.quiet)
-    if isinstance(ended, KeyboardInterrupt):
-        raise Interrupted(f"interrupted; {len(done):,} of {len(cells):,} cells are answered", hint=GO_ON) from None
-    if ended is not None:
-        raise ended
-    judge(rows)
+    with counted_progress("planning", quiet=quiet) as progress:
+        found = service.call(SWEEP, asked, progress=progress)
+    if found.rows:
+        print_sweep(in_own_words(found.rows, question), time.perf_counter() - start_s, output)
+        talk(found.kept, quiet=quiet)
+    if isinstance(found.ended, KeyboardInterrupt):
+        done = sum(row["outcome"] != "missing" for row in found.rows)
+        what = f"interrupted; {done:,} of {question.num_cells:,} cells are answered"
+        raise Interrupted(what, hint=found.goes_on) from None
+    if found.ended is not None:
+        raise found.ended
+    judge(found.rows)
 
 
-def _collect(
-    done: dict[int, Answer],
-    cells: Sequence[Cell],
-    search: SearchOptions,
-    executor: Executor,
-    store: Store,
-    quiet: bool,
-) -> MeshwrightError | KeyboardInterrupt | None:
-    """Fill ``done``; what ended the sweep early, if anything."""
-    from planner.answers.sweep.walk import answers
-
-    try:
-        with (
-            counted_progress("planning", quiet=quiet) as progress,
-            closing(answers(cells, search, store, executor)) as found,
-        ):
-            for answer in found:
-                done[answer.cell.index] = answer
-                if progress is not None:
-                    progress(len(done), len(cells))
-    except (MeshwrightError, KeyboardInterrupt) as error:
-        return error
-    return None
+def in_own_words(rows: Sequence[dict[str, Any]], question: SweepQuestion) -> list[dict[str, Any]]:
+    """Lines that call models and clusters as the command does: by the path of a file, not by the name inside."""
+    words: dict[str, dict[str, str]] = {}
+    for name, said in (("model", question.models), ("cluster", question.clusters)):
+        theirs, ours = dict.fromkeys(row[name] for row in rows), dict.fromkeys(said)
+        words[name] = dict(zip(theirs, ours, strict=True)) if len(theirs) == len(ours) else {}
+    return [{**row, **{name: words[name].get(row[name], row[name]) for name in words}} for row in rows]
 
 
-def print_sweep(rows: Sequence[dict[str, Any]], wall_s: float, wanted: Wanted) -> None:
+def print_sweep(rows: Sequence[dict[str, Any]], wall_s: float, output: SweepOutput) -> None:
     """The cells in the form that was asked for, and a count."""
     from planner.answers.sweep.table import csv_text, summary
 
-    if wanted.output is SweepOutput.CSV:
+    if output is SweepOutput.CSV:
         write_stdout(csv_text(rows))
         return
     data = {"cells": rows, "summary": {**summary(rows), "wall_s": wall_s}}
-    write_answer(data, OutputFormat(wanted.output.value), lambda: _tables(data))
+    write_answer(data, OutputFormat(output.value), lambda: _tables(data))
 
 
 def _tables(data: dict[str, Any]) -> Iterator[RenderableType]:

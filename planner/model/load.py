@@ -23,6 +23,11 @@ _SCRIPT_SUFFIXES = frozenset({".sh", ".args", ".txt", ".bash", ".slurm", ".sbatc
 _DOCUMENT_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 
 
+def is_model_path(reference: str) -> bool:
+    """Whether the reference looks like a path: a slash or a known suffix."""
+    return "/" in reference or Path(reference).suffix.lower() in _SCRIPT_SUFFIXES | _DOCUMENT_SUFFIXES
+
+
 def load_model(reference: str) -> ModelSpec:
     """Read the model that ``reference`` names.
 
@@ -30,7 +35,7 @@ def load_model(reference: str) -> ModelSpec:
     Raises ``NotFound`` (unknown name or file, with the name meant) and ``DocumentInvalid`` (all findings at once).
     """
     path = Path(reference)
-    looks_like_path = "/" in reference or path.suffix.lower() in _SCRIPT_SUFFIXES | _DOCUMENT_SUFFIXES
+    looks_like_path = is_model_path(reference)
     if not looks_like_path and reference.strip().lower() in builtin_models():
         return builtin_model(reference)
     try:
@@ -56,7 +61,10 @@ def read_model_file(path: Path) -> ModelSpec:
 
         return megatron_job(_read_text(path), path.stem, str(path)).model
     name = path.resolve().parent.name if path.name == "config.json" else path.stem
-    return model_from_data(load_document_file(path), name or "model", str(path))
+    data = load_document_file(path, not_finite=True)
+    if not _is_hf_config(data):  # Infinity is written into Hugging Face configs alone
+        data = load_document_file(path)
+    return model_from_data(data, name or "model", str(path))
 
 
 def model_from_data(data: Any, name: str, where: str) -> ModelSpec:
@@ -65,9 +73,13 @@ def model_from_data(data: Any, name: str, where: str) -> ModelSpec:
         raise DocumentInvalid("a model document must be a mapping", where=where, hint="see docs for the model YAML")
     if "layer_kinds" in data:
         return read_document(ModelSpec, data, where)
-    if "model_type" in data or "architectures" in data:
+    if _is_hf_config(data):
         return model_from_hf_config(data, name, where)
     return model_from_description(data, name, where)
+
+
+def _is_hf_config(data: object) -> bool:
+    return isinstance(data, dict) and "layer_kinds" not in data and ("model_type" in data or "architectures" in data)
 
 
 def _read_text(path: Path) -> str:

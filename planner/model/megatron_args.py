@@ -1,7 +1,7 @@
 """The job that a Megatron-LM launch script (or argument string) describes.
 
 ``megatron_job`` reads the text that you run today: continuation lines, comments and the script's own variables are
-resolved (``planner.model.shell_words``), nothing is executed.  It returns the model, what of the workload is given,
+resolved (``planner.model.shell``), nothing is executed.  It returns the model, what of the workload is given,
 and the strategy's degrees and switches as given.
 
 Shapes follow Megatron-Core ``GPTModel``: pre-norm layers, biases unless ``--disable-bias-linear``, tied embeddings
@@ -12,26 +12,35 @@ unless ``--untie-embeddings-and-output-weights``, a vocabulary padded to a multi
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 
+from planner.model import megatron_deepspeed_words, mindspeed_words
 from planner.model.layer_runs import runs_of
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_layers import read_layers
-from planner.model.megatron_strategy import read_strategy, read_workload
-from planner.model.shell_words import script_words
+from planner.model.megatron_strategy import derive, read_strategy, read_workload
+from planner.model.megatron_unmodelled import ArgumentLists, argument_lists, refuse_other_models
+from planner.model.megatron_vocabulary import Vocabulary, read_vocabulary
+from planner.model.mindspeed_words import is_mindspeed, own_strategy
+from planner.model.shell.launches import NOTHING, Given, Launch, launch_of
+from planner.model.shell.scope import Undecided
+from planner.model.shell.slurm import devices_of_job
+from planner.model.shell.tree import ShellSyntaxError
 from planner.model.spec import ModelSpec, MtpSpec, PositionKind
 from profiles.errors import DocumentInvalid
 from profiles.text_limits import check_size
 
-_GPT2_VOCABULARY = 50257
 _POSITIONS: dict[str, PositionKind] = {
     "learned_absolute": "learned",
     "rope": "rope",
     "yarn": "rope",
     "mrope": "rope",
+    "alibi": "alibi",
     "none": "none",
 }
 
@@ -45,6 +54,15 @@ class MegatronJob:
     ``num_devices``: nodes times processes a node, where both are given.
     ``skipped``: arguments that the script adds only on a condition; they are not used.
     ``chunk_layers``: layers of every chunk along the model, where the script does not leave them to Megatron.
+    ``arguments``: those of the training program, each in one list: used, without influence, not modelled, unknown.
+    ``vocabulary``: the padded size and where it is from.
+    ``assumed``: what Megatron-LM derives because the script leaves it out, as sentences.
+    ``undecided``: places of the script that its text does not decide, and what would decide them.
+    ``taken_as_unset``: environment variables that the script asks for and nobody gave, with the line.
+    ``launches``: training runs that the script starts; the first is read.
+    ``set_by_script``: variables that were given and that the script sets itself all the same.
+    ``software``: the back-end that runs it.
+    ``megatron_defaults``: whether what ``strategy`` leaves out is what Megatron-LM's arguments have by default.
     """
 
     model: ModelSpec
@@ -53,29 +71,118 @@ class MegatronJob:
     num_devices: int | None = None
     skipped: tuple[str, ...] = ()
     chunk_layers: tuple[int, ...] | None = None
+    arguments: ArgumentLists = field(default_factory=ArgumentLists)
+    vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary(1, ""))
+    assumed: tuple[str, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
+    taken_as_unset: tuple[tuple[str, int], ...] = ()
+    launches: int = 0
+    set_by_script: tuple[str, ...] = ()
+    software: str = "megatron"
+    megatron_defaults: bool = False
 
 
-def megatron_job(text: str, name: str, where: str) -> MegatronJob:
+def megatron_job(
+    text: str,
+    name: str,
+    where: str,
+    given: Given = NOTHING,
+    vocab_size: int | None = None,
+    num_devices: int | None = None,
+) -> MegatronJob:
     """Read a launch script or argument string.
 
-    Raises ``FindingsInvalid`` with every argument that is missing, impossible or not decided by the text.
+    ``given``: the script's environment, arguments and neighbours.  ``vocab_size``: tokens of the tokenizer; it wins
+    over what the script says of its vocabulary, and ``vocabulary`` says so.  ``num_devices``: other than the script's.
+    Raises ``FindingsInvalid`` with every argument that is missing, impossible or not decided by the text, and
+    ``DocumentInvalid`` for a text that is no script.
     """
     check_size(text, where)
-    script = script_words(text)
-    flags = MegatronFlags(script.words, where)
+    launch = Launch(_plain_words(text)) if _is_arguments_file(text) else _launch(text, where, given)
+    written = MegatronFlags(launch.words, where)
+    software = script_software(written, text)
+    flags = written if software == "megatron" else _in_megatron_words(launch.words, where, software)
+    refuse_other_models(flags)
     workload = read_workload(flags)
-    strategy, chunk_layers, num_devices = read_strategy(flags)
+    strategy, chunk_layers, launched = read_strategy(flags)
+    if software == "mindspeed":
+        strategy |= own_strategy(flags)
+    num_devices = num_devices or launched or devices_of_job(text, given.variables)
+    vocabulary = read_vocabulary(flags, int(strategy.get("tp", 1)), vocab_size)
     try:
-        model = _model(flags, name, tp=int(strategy.get("tp", 1)), sequence_length=workload.get("sequence_length"))
+        model = _model(flags, name, vocabulary.padded, workload.get("sequence_length"))
     except ValidationError as error:
         flags.finish()
         message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
         raise DocumentInvalid(f"the arguments do not describe a possible model: {message}", where=where) from None
     flags.finish()
-    return MegatronJob(model, workload, strategy, num_devices, script.skipped, chunk_layers)
+    assumed = derive(flags, model, workload, strategy, num_devices)
+    return MegatronJob(
+        model,
+        workload,
+        strategy,
+        num_devices,
+        launch.skipped,
+        chunk_layers,
+        arguments=argument_lists(written, launch.words, software),
+        vocabulary=vocabulary,
+        assumed=assumed,
+        undecided=launch.undecided,
+        taken_as_unset=launch.taken_as_unset,
+        launches=launch.count,
+        set_by_script=launch.set_by_script,
+        software=software,
+        megatron_defaults=True,
+    )
 
 
-def _model(flags: MegatronFlags, name: str, *, tp: int, sequence_length: int | None) -> ModelSpec:
+def script_software(flags: MegatronFlags, text: str) -> str:
+    """The back-end that runs a launch of these arguments."""
+    if is_mindspeed(flags, text):
+        return "mindspeed"
+    return "megatron-deepspeed" if flags.names & {"deepspeed", "deepspeed-config", "zero-stage"} else "megatron"
+
+
+def _in_megatron_words(words: Sequence[str], where: str, software: str) -> MegatronFlags:
+    """The arguments of a launch of MindSpeed or Megatron-DeepSpeed, as Megatron-LM's."""
+    dialect = mindspeed_words if software == "mindspeed" else megatron_deepspeed_words
+    spelled, findings = dialect.megatron_words(words, where)
+    flags = MegatronFlags(spelled, where)
+    flags.findings += findings
+    return flags
+
+
+def _is_arguments_file(text: str) -> bool:
+    """Whether the text is a file such as our ``megatron.args``: nothing but lines of arguments, nothing quoted.
+
+    A program splits such a file at blanks, so ``Et*3|t*5L`` needs no quotes there, which a shell would ask for.
+    Comments may hold anything.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    said = [line for line in lines if line and not line.startswith("#")]
+    return all(line.startswith("--") and not re.search(r"[\\'\"$`;&]", line) for line in said)
+
+
+def _plain_words(text: str) -> tuple[str, ...]:
+    lines = (line.split() for line in text.splitlines())
+    return tuple(word for words in lines if words and not words[0].startswith("#") for word in words)
+
+
+def _launch(text: str, where: str, given: Given) -> Launch:
+    try:
+        launch = launch_of(text, given)
+    except ShellSyntaxError as error:
+        raise DocumentInvalid(f"line {error.line} of the script: {error.what}", where=where) from None
+    if launch.stopped_at is not None and not any(word.startswith("--num-layers") for word in launch.words):
+        raise DocumentInvalid(
+            f"the script ends at line {launch.stopped_at} before it starts a training run",
+            where=where,
+            hint="say what it asks for: --from SCRIPT with --set NAME=VALUE, or --script-args TEXT",
+        )
+    return launch
+
+
+def _model(flags: MegatronFlags, name: str, vocab_size: int, sequence_length: int | None) -> ModelSpec:
     hidden = flags.required("hidden-size")
     num_layers = flags.required("num-layers", maximum=10_000)
     layers = read_layers(flags, hidden, num_layers)
@@ -89,7 +196,7 @@ def _model(flags: MegatronFlags, name: str, *, tp: int, sequence_length: int | N
         name=name or "megatron",
         family="megatron",
         hidden_size=hidden,
-        vocab_size=_vocabulary(flags, tp),
+        vocab_size=vocab_size,
         layer_kinds=kinds,
         layer_runs=runs,
         tie_embeddings=not flags.has("untie-embeddings-and-output-weights"),
@@ -120,25 +227,3 @@ def _activation(flags: MegatronFlags) -> str:
     if flags.has("squared-relu"):
         return "relu2"
     return "quick_gelu" if flags.has("quick-geglu") else "gelu"
-
-
-def _vocabulary(flags: MegatronFlags, tp: int) -> int:
-    """Padded vocabulary: given, or rounded up to a multiple of ``divisible_by * tp``.
-
-    ``NullTokenizer`` adds one end token to ``--vocab-size`` (megatron/training/tokenizer).
-    """
-    multiple = (flags.integer("make-vocab-size-divisible-by") or 128) * tp
-    padded = flags.integer("padded-vocab-size")
-    size = flags.integer("vocab-size")
-    tokenizer = flags.text("tokenizer-type")
-    if padded is not None:
-        return padded
-    if size is None and tokenizer == "GPT2BPETokenizer":
-        size = _GPT2_VOCABULARY
-    if size is None:
-        if not flags.has("vocab-size"):
-            flags.refuse("vocab-size", "is missing: the tokenizer's file decides it", "add --vocab-size to the text")
-        return multiple
-    if tokenizer == "NullTokenizer":
-        size += 1
-    return -(-size // multiple) * multiple

@@ -45,6 +45,20 @@ class MegatronFlags:
                 # An unexpanded list of arguments after a complete flag, not that flag's value.
                 self.unknown_words.append(self._values[flag].pop().replace(UNKNOWN, ""))
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Arguments that are given."""
+        return frozenset(self._values)
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Arguments that the reader has asked for, given or not."""
+        return frozenset(self._asked)
+
+    def values_of(self, flag: str) -> list[str]:
+        """Values of an argument as they are written, without asking for it: lists of arguments are made of them."""
+        return [value.replace(UNKNOWN, "") for value in self._values.get(flag, ())]
+
     def refuse(self, flag: str, what: str, hint: str) -> None:
         """Record one finding about ``--flag``."""
         self.findings.append(Finding(f"/--{flag}", f"--{flag} {what}", hint))

@@ -12,7 +12,7 @@ from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, MoeSpec, NormK
 def read_layers(flags: MegatronFlags, hidden_size: int, num_layers: int) -> list[LayerSpec]:
     """Every transformer layer in order."""
     bias = not flags.has("disable-bias-linear")
-    gated = flags.has("swiglu", "quick-geglu")
+    gated = flags.has("swiglu", "quick-geglu", "geglu", "gelu-tanh")
     norm: NormKind = "rms" if (flags.text("normalization") or "LayerNorm") == "RMSNorm" else "layer"
     width = flags.integer("ffn-hidden-size") or _default_width(hidden_size, swiglu=flags.has("swiglu"))
     attention = read_attention(flags, hidden_size, bias=bias)

@@ -10,6 +10,7 @@ from typing import Any
 
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_split import read_split
+from planner.model.spec import ModelSpec
 from planner.strategy.relief_layers import first_layers
 
 _DEGREES = {
@@ -45,6 +46,9 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
         workload["precision"] = "bf16" if flags.has("bf16") else "fp16"
     if flags.has("optimizer") and flags.text("optimizer") in ("adam", "sgd", "muon"):
         workload["optimizer"] = flags.text("optimizer")
+    states = {name: flags.text(name) for name in ("exp-avg-dtype", "exp-avg-sq-dtype")}
+    if flags.has("use-precision-aware-optimizer") and set(states.values()) == {"bf16"}:
+        workload["optimizer"] = "adam_bf16_states"
     if flags.has("grad-reduce-in-bf16"):
         workload["gradient_dtype"] = "bf16"
     return workload
@@ -56,7 +60,7 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...]
     for name, names in _DEGREES.items():
         if (degree := flags.integer(*names)) is not None:
             strategy[name] = degree
-    if flags.has("sequence-parallel"):
+    if flags.has("sequence-parallel") and strategy.get("tp", 1) > 1:  # off at tp 1: arguments.py:1393
         strategy["sp"] = True
     if strategy.get("cp", 1) > 1:
         kind = flags.text("cp-comm-type") or "p2p"
@@ -81,6 +85,35 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...]
     return strategy, split.chunk_layers, _num_devices(flags)
 
 
+def derive(
+    flags: MegatronFlags,
+    model: ModelSpec,
+    workload: dict[str, Any],
+    strategy: dict[str, Any],
+    num_devices: int | None,
+) -> tuple[str, ...]:
+    """Fill in what Megatron-LM derives from the other arguments, and say what that is.
+
+    Experts take tp as their tensor parallelism (core 0.19.2 training/arguments.py:569); without
+    ``--global-batch-size`` a step is one micro-batch a replica (arguments.py:685); without ``--bf16`` or ``--fp16``
+    the run is in fp32, which the planner does not predict.
+    """
+    told = list[str]()
+    if model.has_experts and strategy.get("tp", 1) > 1 and "etp" not in strategy:
+        strategy["etp"] = strategy["tp"]
+        told.append(f"etp={strategy['tp']}: experts are split as tp says")
+    shards = strategy.get("tp", 1) * strategy.get("pp", 1) * strategy.get("cp", 1)
+    says_replicas = "micro_batch_size" in strategy and num_devices is not None and num_devices % shards == 0
+    if "global_batch_size" not in workload and num_devices is not None and says_replicas:
+        workload["global_batch_size"] = strategy["micro_batch_size"] * num_devices // shards
+        told.append(f"global batch {workload['global_batch_size']:,}: one micro-batch a replica")
+    if flags.values_of("zero-stage") == ["0"] and strategy.get("zero_stage") == 1:
+        told.append("zero_stage=1: DeepSpeed's BF16_Optimizer shards its states at stage 0 too")
+    if "precision" not in workload:
+        told.append("precision: neither --bf16 nor --fp16 is given, which is fp32 in Megatron-LM; bf16 is predicted")
+    return tuple(told)
+
+
 def with_what_is_off(strategy: Mapping[str, Any]) -> dict[str, Any]:
     """A script's strategy with the switches that Megatron-LM has off unless a flag turns them on.
 
@@ -102,10 +135,18 @@ def _pipeline(flags: MegatronFlags, vpp: int, pp: int) -> dict[str, Any]:
 
 def _sharding(flags: MegatronFlags) -> dict[str, Any]:
     if flags.has("use-megatron-fsdp", "use-custom-fsdp"):
-        kind = flags.text("data-parallel-sharding-strategy") or "no_shard"
+        kind = flags.text("data-parallel-sharding-strategy") or "optim_grads_params"  # arguments.py:3023
+        if kind not in _SHARDING:
+            flags.refuse("data-parallel-sharding-strategy", f"'{kind}' is not known", f"use {', '.join(_SHARDING)}")
         return {"zero_stage": _SHARDING.get(kind, 0)}
     if flags.has("use-torch-fsdp2"):
         return {"zero_stage": 3}
+    if (stage := flags.integer("zero-stage", minimum=0)) is not None:  # Megatron-DeepSpeed
+        # Its BF16_Optimizer shards the states whatever the stage says (DeepSpeed runtime/bf16_optimizer.py).
+        return {"zero_stage": min(max(stage, int(flags.has("bf16"))), 3)}
+    instances = flags.integer("num-distributed-optimizer-instances") or 1
+    if flags.has("use-distributed-optimizer") and instances > 1:
+        return {"zero_stage": 1, "dp_replicate": instances}
     return {"zero_stage": 1 if flags.has("use-distributed-optimizer") else 0}
 
 
@@ -154,6 +195,8 @@ def _selective(flags: MegatronFlags, asked_by: str) -> dict[str, Any]:
                 f"leave it out, or leave {asked_by} out and write --recompute-granularity full",
             )
     words = flags.words("recompute-modules") or ["core_attn"]
+    if flags.has("moe-layer-recompute"):  # core 0.19.2 transformer_config.py:1835
+        words = [*words, "moe"]
     wrong = [word for word in words if word not in _RECOMPUTE_MODULES and word not in _UNMODELLED_MODULES]
     if wrong:
         known = ", ".join(sorted({*_RECOMPUTE_MODULES, *_UNMODELLED_MODULES}))

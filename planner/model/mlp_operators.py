@@ -190,6 +190,8 @@ def _experts(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
             read_width=rows * width,
             write_width=rows * hidden_size,
             num_experts=moe.num_experts,
+            num_groups=moe.num_groups,
+            top_k_groups=moe.top_k_groups,
             saved_width=rows * width,
             saved_shard="expert_features",
             saved_from="experts_activation",

@@ -75,6 +75,10 @@ class Operator:
     window: int | None = None
     causal: bool = True
     num_experts: int = 0
+    num_groups: int = 1
+    """Groups of experts of group-limited routing..."""
+    top_k_groups: int = 1
+    """... and those that one token may reach."""
     saved_width: float = 0.0
     """Elements a token that autograd keeps for the backward pass, at the activation precision, unsharded."""
     saved_shard: Shard | None = None

@@ -44,11 +44,6 @@ def layer_parameters(spec: ModelSpec, kind: int) -> int:
     return sum_parameters(layer_operators(spec, kind))
 
 
-def active_layer_parameters(spec: ModelSpec, kind: int) -> int:
-    """One layer as a single token meets it: ``top_k`` of the routed experts, all of the rest."""
-    return layer_parameters(spec, kind) - _idle_parameters(spec, kind)
-
-
 def mtp_parameters(spec: ModelSpec) -> int:
     """All multi-token-prediction modules: projection, norms and layer; embedding and head are the main model's."""
     if spec.mtp is None:

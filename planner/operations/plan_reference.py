@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from planner.errors import Conflict, DocumentInvalid, NotFound
-from planner.operations.reading import read_json
+from planner.operations.operation import PLAN
+from planner.operations.reading import file_exists, read_json
 from planner.plan.plan import Plan
+from profiles.document import Document
 from profiles.validation import read_document
 
-if TYPE_CHECKING:
-    from planner.operations.service import PlanService
-
+PlanName = Annotated[str, PLAN, Field(description="id, unique prefix (4 digits or more) or label")]
 PLAN_FILE = "plan.json"
 NOT_IN_THE_DOCUMENT = ("plan_id", "problem_id")
 """Keys of the printed plan that are derived from the document, not part of it."""
 
 
-def load_plan(reference: str, database: str | None = None, service: PlanService | None = None) -> Plan:
-    """The plan that ``reference`` names: a file here, or one that is stored, here or by ``service``.
+class PlanRequest(Document):
+    """Which plan is meant."""
 
-    Raises NotFound, Conflict or DocumentInvalid.
-    """
-    path = Path(reference)
-    if is_plan_file(reference):
-        return read_plan_file(path / PLAN_FILE if reference != "-" and path.is_dir() else path)
-    if service is not None:
-        return service.stored_plan(reference)
+    plan: PlanName
+
+
+def load_plan(reference: str, database: str | None = None) -> Plan:
+    """The plan of a file here, or one that is stored.  Raises NotFound, Conflict, DocumentInvalid."""
     from planner.store import open_store
 
-    with open_store(database) as store:
-        return store.get_plan(reference)
+    def stored(stored_reference: str) -> Plan:
+        with open_store(database) as store:
+            return store.get_plan(stored_reference)
+
+    return file_or_stored(reference, stored)
+
+
+def file_or_stored(reference: str, stored: Callable[[str], Plan]) -> Plan:
+    """The plan of a file here, or what ``stored`` finds.  Raises NotFound, Conflict, DocumentInvalid."""
+    if not is_plan_file(reference):
+        return stored(reference)
+    path = Path(reference)
+    return read_plan_file(path / PLAN_FILE if reference != "-" and path.is_dir() else path)
 
 
 def is_plan_file(reference: str) -> bool:
     """Whether a file of this machine is meant.  Raises NotFound for one that is not there."""
-    if reference == "-" or _exists(Path(reference)):
+    if reference == "-" or file_exists(Path(reference)):
         return True
     if "/" in reference or Path(reference).suffix in {".json", ".yaml", ".yml"}:
         raise NotFound(
@@ -45,8 +57,8 @@ def is_plan_file(reference: str) -> bool:
     return False
 
 
-def stored_reference(reference: str, service: PlanService) -> str:
-    """A plan that the service keeps.  Raises Conflict for a file, which it cannot see."""
+def stored_reference(reference: str) -> str:
+    """A plan that a service keeps.  Raises Conflict for a file, which it cannot see."""
     if is_plan_file(reference):
         raise Conflict(
             "the service sees no file of this machine",
@@ -89,10 +101,3 @@ def document_part(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(document.get("search"), dict):
         document["search"] = {key: value for key, value in document["search"].items() if key != "wall_s"}
     return document
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False

@@ -1,14 +1,12 @@
-"""The road to a ``Problem``: its parts, however they were said, become one checked document.
-
-Flags, HTTP bodies and Python callers say parts in their own ways (a name, a file, a document); each finds its parts and
-ends here, so that measurements and calibration mean the same everywhere.
-"""
+"""The parts of a question, however they were said (a name, a file, a document), and the question that they make."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 if TYPE_CHECKING:
     from planner.evidence.calibration.document import Calibration
@@ -19,7 +17,12 @@ if TYPE_CHECKING:
     from profiles.prediction.reference import ProfileReference
 
 
-def complete_problem(  # noqa: PLR0917  # the parts of a problem, in its order
+MOST_DEVICES = 10_000_000
+Devices = Annotated[int, Field(gt=0, le=MOST_DEVICES)]
+"""A number of devices in requests to a service."""
+
+
+def asked_problem(  # noqa: PLR0917  # the parts of a problem, in its order
     model: ModelSpec,
     cluster: Cluster,
     workload: Workload,
@@ -28,28 +31,19 @@ def complete_problem(  # noqa: PLR0917  # the parts of a problem, in its order
     profile: ProfileReference | None = None,
     calibration: Calibration | AppliedCalibration | None = None,
 ) -> Problem:
-    """The question.  With a calibration ``any`` becomes the back-ends that it corrects.
+    """The question, with a calibration where one is asked for.
 
-    Raises Conflict, FindingsInvalid for a calibration of another device, other measurements or other back-ends.
+    Raises Conflict, FindingsInvalid for a calibration of another device, other measurements or other back-ends;
+    DocumentInvalid for a histogram of other experts than the model's.
     """
-    from planner.question.problem import Problem
+    from planner.question.complete import complete_problem
 
-    applied = None
+    fitted = None
     if calibration is not None:
         from planner.evidence.calibration.fitting_problem import fitting_calibration
 
-        device = cluster.pools[0].device
-        applied, names = fitting_calibration(calibration, device, profile, constraints.backends)
-        constraints = constraints.model_copy(update={"backends": names})
-    return Problem(
-        model=model,
-        cluster=cluster,
-        workload=workload,
-        constraints=constraints,
-        objective=objective,
-        profile=profile,
-        calibration=applied,
-    )
+        fitted = fitting_calibration(calibration, cluster.pools[0].device, profile, constraints.backends)
+    return complete_problem(model, cluster, workload, constraints, objective, profile, fitted)
 
 
 def model_of(said: str | Path | Mapping[str, Any] | ModelSpec) -> ModelSpec:

@@ -69,6 +69,14 @@ def write_bytes(path: Path, content: bytes) -> None:
         ) from None
 
 
+def file_exists(path: Path) -> bool:
+    """Whether it is there; no text is too odd to ask."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def _decode(data: bytes, where: str) -> str:
     if len(data) > LARGEST_FILE_BYTES:
         raise DocumentInvalid(

@@ -10,7 +10,7 @@ from planner.errors import DocumentInvalid
 from planner.question.problem import Constraints, Objective, Problem, Workload
 from planner.strategy.fields import PINNABLE
 from planner.strategy.spelling import did_you_mean
-from planner.strategy.text import checked_fields, complete_strategy, parse_assignments, parse_forbids
+from planner.strategy.text import checked_fields, parse_assignments, parse_forbids
 from profiles.validation import read_document
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def said_problem(model: Any, cluster: Any, devices: int | None, said: Mapping[st
     from planner.operations.calibration_choice import chosen_calibration
     from planner.operations.megatron_script import megatron_script
     from planner.operations.profile_choice import chosen_profile
-    from planner.operations.question import cluster_of, complete_problem, model_of
+    from planner.operations.question import asked_problem, cluster_of, model_of
 
     if cluster is None:
         raise DocumentInvalid("on which devices?", where="cluster", hint="give a name, a file or a document")
@@ -46,7 +46,7 @@ def said_problem(model: Any, cluster: Any, devices: int | None, said: Mapping[st
     spec = script.model if script else model_of(model)
     where = cluster_of(cluster, devices or (script.num_devices if script else None))
     text = said.get("calibration")
-    return complete_problem(
+    return asked_problem(
         spec,
         where,
         read_document(Workload, parts["workload"], "workload"),
@@ -95,20 +95,17 @@ def _list(value: Any) -> tuple[str, ...]:
 
 def said_estimate(problem: Problem, strategy: str | Mapping[str, Any]) -> Plan:
     """The plan of one strategy, completed as the command line completes it.  Raises FindingsInvalid."""
-    from planner.search.estimate import estimate
-    from planner.strategy.relief_layers import relief_layers
+    from planner.operations.estimate import estimated
 
     where = "strategy"
     fields = parse_assignments([strategy], where) if isinstance(strategy, str) else checked_fields(strategy, where)
-    chosen, _ = complete_strategy(fields, problem.cluster.num_devices, problem.workload.global_batch_size)
-    return estimate(problem, chosen, None, fields, relief_layers(fields))
+    return estimated(problem, fields).plan
 
 
 def said_emission(plan: Plan, directory: Path, backend: str | None, launcher: str) -> Path:
     """Launch files in a folder.  Raises NotFound, BackEndRefused, Conflict for a folder that holds something else."""
-    from planner.answers.replan.other_backend import plan_there
-    from planner.backends.emission.write import write_emission
-    from planner.backends.folders.emit import emit_plan
+    from planner.operations.emit import EMIT, EmitRequest
+    from planner.operations.operation import Session
 
-    there = plan if backend is None else plan_there(plan, backend).plan
-    return write_emission(emit_plan(there, launcher), directory)  # type: ignore[arg-type]
+    asked = read_document(EmitRequest, {"plan": plan.plan_id, "backend": backend, "launcher": launcher}, "emit")
+    return EMIT.work(Session(lambda _name: plan), asked).write(directory)

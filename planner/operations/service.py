@@ -6,132 +6,223 @@ Nothing here knows HTTP: a client is another package's, which an entry point nam
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from importlib.metadata import entry_points
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from planner.errors import Conflict, NotFound
+from planner.errors import Conflict, MeshwrightError, NotFound
 
 if TYPE_CHECKING:
-    from planner.answers.diff import PlanDiff
-    from planner.answers.explain.why import Explanation
-    from planner.answers.explain.why_not import WhyNot
-    from planner.answers.replan.replan import Replan
-    from planner.answers.sensitivity import Sensitivity
-    from planner.answers.throughput.curve import Throughput
+    from planner.operations.emit import EmissionView
+    from planner.operations.operation import Operation
     from planner.plan.plan import Plan
-    from planner.search.options import Progress
-    from planner.store.records import PlanRecord
+    from planner.question.problem import Problem
+    from planner.search.options import SearchOptions
+    from planner.store.repository import Store
+    from profiles.document import Document
 
+Q = TypeVar("Q", bound="Document")
+A = TypeVar("A")
+W = TypeVar("W")
 SERVER_VARIABLE = "MESHWRIGHT_SERVER"
+SERVICE_LIMITS = "the service has limits of its own: drop it"
+"""What to do with a time limit that a service does not take."""
 SERVICE_GROUP = "meshwright.services"
 """Entry points of clients of a service: each names an ``open_service(address)``."""
 
 
-class PlanService(Protocol):
-    """What commands ask of a service.  Errors are those of the planner, with the same exit codes as here."""
+class Service(Protocol):
+    """Who does operations: this machine, or a service elsewhere.  Errors, and so exit codes, are the same."""
 
     @property
     def address(self) -> str:
-        """Where it is."""
+        """Where it is; empty for this machine."""
         ...
 
-    def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
-        """The best plan; a long search becomes a job, whose id ``started`` hears, and is waited for."""
-        ...
+    def call(
+        self,
+        operation: Operation[Q, A],
+        asked: Q,
+        *,
+        search: SearchOptions | None = None,
+        progress: Callable[..., None] | None = None,
+        started: Callable[[str], None] | None = None,
+        keep: bool = True,
+    ) -> A:
+        """The answer.  ``search``: bounds of searches on this machine; a service has its own.  ``progress``: hears.
 
-    def estimate(self, question: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:
-        """One strategy's plan, fitting or not, and the fields that were filled in."""
-        ...
-
-    def throughput(self, question: Mapping[str, Any]) -> Throughput:
-        """How fast on each of several device counts."""
-        ...
-
-    def replan(self, reference: str, devices: int | None, lost_nodes: tuple[int, ...], top_k: int) -> Replan:
-        """The plan on other devices, and what must move."""
-        ...
-
-    def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Ask every combination: the sweep's id and a line a cell, each time something happened, until it has ended.
-
-        Cells without an answer so far have the outcome ``missing``.
+        ``started`` hears the id of the job that a long search became on a service, and that is waited for.  ``keep``:
+        whether new plans are stored; a service stores them always.
         """
         ...
 
-    def stored_plan(self, reference: str) -> Plan:
-        """A plan that the service keeps."""
+    def plan_id(self, reference: str) -> str:
+        """The whole id of the plan that is meant.  Raises NotFound, Conflict, DocumentInvalid."""
         ...
 
-    def list_plans(
-        self, model: str | None, cluster: str | None, limit: int, after: str | None
-    ) -> tuple[PlanRecord, ...]:
-        """Plans that the service keeps, newest first."""
+    def kept(self, plan_id: str) -> str:
+        """Where a plan that an operation made is kept, and what shows it; empty where it is not kept."""
         ...
 
-    def label(self, name: str, reference: str) -> tuple[int, str]:
-        """Name a plan; the label's version and the plan's id."""
+    def wrote(self, view: EmissionView) -> None:
+        """Hears that launch files are written."""
         ...
 
-    def explanation(self, reference: str, brief: bool) -> Explanation:
-        """Why this plan."""
+    def end(self) -> None:
+        """Say that something could not be stored: that is no reason to lose the answer, which is there by now."""
         ...
 
-    def why_not(self, reference: str, choice: str) -> WhyNot:
-        """Why not another choice."""
+    def question(self, whole: Callable[[], W], parts: Callable[[], dict[str, Any]]) -> W | dict[str, Any]:
+        """A question as it is asked here: the whole on this machine, parts for a service."""
         ...
 
-    def diff(self, a: str, b: str) -> PlanDiff:
-        """How two plans differ."""
-        ...
 
-    def sensitivity(self, reference: str, changes: Sequence[float], replan: bool) -> Sensitivity:
-        """How much a plan depends on its inputs."""
-        ...
+class LocalService:
+    """This machine: its plan files and its database, which is opened once it is needed.
 
-    def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
-        """Launch files of ``NAME`` or ``NAME==RELEASE`` (None = the plan's own) in a folder, from that back-end's plan.
+    ``stored``: finds plans that are no files, if not the database does.
+    """
 
-        Their ``manifest``, ``step_time_s``, ``launch_notes``, ``slower_by`` (over the plan that was named) and
-        ``difference`` (a ``PlanDiff`` as plain data; absent or None where the files are of the plan that was named).
-        """
-        ...
+    address = ""
 
-    def listing(self, kind: str) -> list[dict[str, Any]]:
-        """``models``, ``clusters`` or ``devices``: a line of plain data each."""
-        ...
+    def __init__(self, database: str | None, opened: ExitStack, stored: Callable[[str], Plan] | None = None) -> None:
+        self._database = database
+        self._opened = opened
+        self._find = stored or (lambda reference: self._stored().get_plan(reference))
+        self._plans: dict[str, Plan] = {}
+        self._kept: dict[str, bool] = {}
+        """Plans that are stored, and whether this command stored them."""
+        self._store: Store | None = None
+        self._failure: Exception | None = None
 
-    def document(self, kind: str, name: str) -> dict[str, Any]:
-        """One of them, whole."""
-        ...
+    def call(
+        self,
+        operation: Operation[Q, A],
+        asked: Q,
+        *,
+        search: SearchOptions | None = None,
+        progress: Callable[..., None] | None = None,
+        started: Callable[[str], None] | None = None,
+        keep: bool = True,
+    ) -> A:
+        """See ``Service``."""
+        from planner.operations.operation import Session
+
+        session = Session(self._plan, self._stored, search=search, progress=progress, keep=self._remember)
+        if keep:
+            session = replace(session, keep=self._keep, known=self._known)
+        try:
+            return operation.work(session, asked)
+        except MeshwrightError as error:
+            if error.where in operation.path_parts:
+                # A person reads the name of the command, not that of a part of an address.
+                error.where = operation.command
+            raise
+
+    def question(self, whole: Callable[[], W], parts: Callable[[], dict[str, Any]]) -> W | dict[str, Any]:
+        """See ``Service``."""
+        return whole()
+
+    def plan_id(self, reference: str) -> str:
+        """See ``Service``; of a stored plan no more than its key is read."""
+        from planner.operations.plan_reference import is_plan_file
+
+        return self._plan(reference).plan_id if is_plan_file(reference) else self._stored().resolve(reference)
+
+    def kept(self, plan_id: str) -> str:
+        """See ``Service``."""
+        if not self._kept.get(plan_id):
+            return ""
+        return f"stored in {self._stored().address}; next: meshwright explain {plan_id[:12]}"
+
+    def wrote(self, view: EmissionView) -> None:
+        """See ``Service``: those of plans that this command stored or found are recorded beside them."""
+        if view.plan_id in self._kept:
+            names = (view.backend, view.manifest["launcher"])
+            self._attempt(lambda: self._stored().save_emission(view.plan_id, *names, view.manifest))
+
+    def end(self) -> None:
+        """See ``Service``."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _attempt(self, step: Callable[[], object]) -> bool:
+        try:
+            step()
+        except Exception as error:
+            self._failure = self._failure or error
+            return False
+        return True
+
+    def _remember(self, plan: Plan, wall_s: float | None = None) -> None:
+        self._plans[plan.plan_id] = plan
+
+    def _keep(self, plan: Plan, wall_s: float | None) -> None:
+        self._remember(plan)
+        if self._attempt(lambda: self._stored().save_plan(plan, wall_s)):
+            self._kept[plan.plan_id] = True
+
+    def _known(self, problem: Problem) -> Plan | None:
+        from planner.store.errors import StoreError
+
+        try:
+            stored = self._stored().find_plan(problem.problem_id)
+        except StoreError:
+            # The search answers all the same; that its plan cannot be kept is told after the answer.
+            return None
+        if stored is None or not stored.is_final:
+            return None
+        self._remember(stored)
+        self._kept.setdefault(stored.plan_id, False)
+        return stored
+
+    def _stored(self) -> Store:
+        from planner.store import open_store
+
+        if self._store is None:
+            self._store = self._opened.enter_context(open_store(self._database))
+        return self._store
+
+    def _plan(self, reference: str) -> Plan:
+        """Read once: a pipe has no second time."""
+        from planner.operations.plan_reference import file_or_stored
+
+        if reference not in self._plans:
+            self._plans[reference] = file_or_stored(reference, self._find)
+        return self._plans[reference]
 
 
 @contextmanager
-def asked_service(server: str | None, database: str | None = None) -> Iterator[PlanService | None]:
-    """The service that a command asks, or None for this machine.
+def opened_service(
+    server: str | None, database: str | None = None, *, only_here: Mapping[str, bool] | None = None, instead: str = ""
+) -> Iterator[Service]:
+    """Who does what a command asks: the service that ``--server`` or the environment names, else this machine.
 
-    ``--server`` names it, else the environment does, unless ``--database`` says where to look.  Raises Conflict for
-    both flags, DocumentInvalid for what is no address.
+    ``only_here``: flags that no service knows, and whether they are given; ``instead``: what to do then.  Raises
+    Conflict for such a flag, or for ``--server`` with ``--database``, DocumentInvalid for what is no address; at the
+    end of the block, why a new plan could not be stored.
     """
     if server and database is not None:
         raise Conflict(
             "--server and --database name two places to look for plans", where="--database", hint="drop one of them"
         )
     address = server if server is not None or database is not None else os.environ.get(SERVER_VARIABLE)
-    if not address:
-        yield None
-        return
-    with _client()(address) as service:
+    with ExitStack() as opened:
+        service: Service = LocalService(database, opened)
+        if address:
+            service = opened.enter_context(_client()(address))
+            _refuse(service, only_here or {}, instead)
         yield service
+        service.end()
 
 
-def _client() -> Callable[[str], AbstractContextManager[PlanService]]:
+def _client() -> Callable[[str], AbstractContextManager[Service]]:
     """What opens a service at an address.  Raises NotFound where no package brings a client."""
     for point in entry_points(group=SERVICE_GROUP):
         try:
-            opens: Callable[[str], AbstractContextManager[PlanService]] = point.load()
+            opens: Callable[[str], AbstractContextManager[Service]] = point.load()
         except ModuleNotFoundError as error:
             if error.name != "httpx" and (error.name is None or not f"{point.module}.".startswith(f"{error.name}.")):
                 raise
@@ -142,7 +233,7 @@ def _client() -> Callable[[str], AbstractContextManager[PlanService]]:
     )
 
 
-def refuse(service: PlanService, given: Mapping[str, bool], instead: str) -> None:
+def _refuse(service: Service, given: Mapping[str, bool], instead: str) -> None:
     """Refuse flags that the service has no answer to.  Raises Conflict."""
     wrong = [name for name, is_given in given.items() if is_given]
     if wrong:

@@ -37,6 +37,7 @@ from planner.predict.cost.payload import (
     Exchange,
     TrafficAxis,
     column_reductions,
+    dispatched_fraction,
     exchanges,
     repeated,
     runs_again,
@@ -172,11 +173,14 @@ class _Bill:
 
     def _exchanges(self, operators: Sequence[Operator]) -> tuple[Exchange, ...]:
         narrow, keys = self.hardware.rates.casts, self.table.keys
+        dispatched = dispatched_fraction(narrow=self.hardware.physics.narrow_dispatch, eight_bit=narrow)
         times = column_reductions(operators) if self.hardware.physics.reduces_each_column else {}
         return tuple(
             each
             for op in operators
-            for each in exchanges(op, keys, narrow=narrow, column_reductions=times.get(op.name, 1.0))
+            for each in exchanges(
+                op, keys, narrow=narrow, column_reductions=times.get(op.name, 1.0), dispatched=dispatched
+            )
         )
 
     def _layers(self, stage: StagePlan) -> Iterator[Exchange]:

@@ -9,7 +9,14 @@ A group is described by (size, stride) over consecutive device numbers.  At each
     send_recv                   = n / bandwidth + latency of the level crossed
 
 ``n`` is the full logical buffer (all_reduce: the buffer, all_gather: the output, reduce_scatter: the input,
-all_to_all: what one rank sends in total).  Levels are chunk-pipelined imperfectly: ``t = max + (1 - w)(sum - max)``.
+all_to_all: what one rank sends in total).  Levels are chunk-pipelined imperfectly::
+
+    t = longest + (1 - w)(sum - longest),  longest = max over levels j of  (bytes of j + of what shares its link) / b_j
+
+``sum`` is one level after the other, ``longest`` everything at once: a link is never faster than all that crosses it.
+What leaves a leaf switch has crossed the same NIC as what stays under it, and behind PCIe everything crosses the
+device's slot (``_shares_link``); so a tier that is declared without oversubscription changes no bytes, and levels that
+share a NIC never overlap on it.
 
 Ring steps: all members pass chunks on in lockstep, so a ring over nodes takes ``size - 1`` steps of the slowest network
 that it crosses.  HF Ultra-Scale sweep, fit part: gathers over 2 and 4 nodes of EFA take 0.7 and 1.5 ms beside their
@@ -50,6 +57,8 @@ Fitted on the all_reduce sweeps of 2, 4 and 8 A100 over NVLink that vTrain ships
 trace/a100): 1 to 32 MiB take 27 to 79 us longer, in two phases, than bytes over bandwidth.  Mean error of 1 to 64 MiB
 35-45 % -> 7-15 %.
 """
+BEHIND_NICS = ("nic", "fabric")
+"""Kinds of level that a device reaches through its NICs."""
 LINE_FRACTION: dict[str, float] = {
     "switch": 0.78,
     "mesh": 0.80,
@@ -100,7 +109,8 @@ class Groups:
 
 
 def _rings(group_size: Array, stride: Array, levels: Sequence[NetworkLevel], reduces: bool) -> Rings:
-    total = worst = latency_s = tree_s = np.zeros(np.broadcast_shapes(group_size.shape, stride.shape))
+    latency_s = tree_s = np.zeros(np.broadcast_shapes(group_size.shape, stride.shape))
+    links = Links()
     below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
@@ -108,14 +118,54 @@ def _rings(group_size: Array, stride: Array, levels: Sequence[NetworkLevel], red
         line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind]
         if reduces and level.in_network_reduction:
             line = line * np.where(inside >= FEWEST_FOR_REDUCTION, REDUCTION_GAIN, 1.0)
-        level_s = (parts - 1) / parts / below / line
-        total = total + level_s
-        worst = np.maximum(worst, level_s)
+        links.add(level, 1.0 / line, (parts - 1) / parts / below)
         # All members pass chunks on in lockstep: a ring steps as slowly as the slowest network that it crosses.
         latency_s = np.where(parts > 1, (inside - 1) * level.latency_s, latency_s)
         tree_s = tree_s + np.ceil(np.log2(np.maximum(parts, 1.0))) * level.latency_s
         below = inside
-    return Rings(worst + (1 - PIPELINING) * (total - worst), latency_s, tree_s)
+    # A single device has no levels: the groups keep their shape there too.
+    return Rings(np.broadcast_to(links.pipelined_s(), latency_s.shape), latency_s, tree_s)
+
+
+class Links:
+    """The levels that one collective crosses, innermost first, and how their times add up."""
+
+    def __init__(self) -> None:
+        self._kinds: list[str] = []
+        self._seconds_a_byte: list[Array] = []
+        self._link_s: list[Array] = []
+        self._total_s: Array = np.zeros(())
+
+    def add(self, level: NetworkLevel, seconds_a_byte: Array, amount: Array, fixed_s: Array | float = 0.0) -> None:
+        """A further level: what a device sends on it, at which pace, and seconds beside the bytes."""
+        own_s = amount * seconds_a_byte + fixed_s
+        self._total_s = self._total_s + own_s
+        for index, kind in enumerate(self._kinds):
+            if _shares_link(kind, level.kind):
+                self._link_s[index] = self._link_s[index] + amount * self._seconds_a_byte[index] + fixed_s
+        self._kinds.append(level.kind)
+        self._seconds_a_byte.append(seconds_a_byte)
+        self._link_s.append(own_s)
+
+    def longest_s(self) -> Array:
+        """Seconds of the link that is busy for longest."""
+        longest_s: Array = np.zeros(())
+        for link_s in self._link_s:
+            longest_s = np.maximum(longest_s, link_s)
+        return longest_s
+
+    def pipelined_s(self) -> Array:
+        """``longest + (1 - w)(sum - longest)``."""
+        longest_s = self.longest_s()
+        return longest_s + (1 - PIPELINING) * (self._total_s - longest_s)
+
+
+def _shares_link(inner: str, outer: str) -> bool:
+    """Whether what crosses a level of kind ``outer`` has crossed the link of an ``inner`` one before.
+
+    Tiers of switches stand behind the same NICs, and a NIC stands beside the device on its PCIe tree.
+    """
+    return inner == "pcie" or (inner in BEHIND_NICS and outer in BEHIND_NICS)
 
 
 def collective_s(
@@ -124,13 +174,8 @@ def collective_s(
     group_size: Array,
     stride: Array,
     levels: Sequence[NetworkLevel],
-    copies: float = 0.0,
 ) -> Array:
-    """Seconds of one collective; all arguments broadcast.  A group of one, or zero bytes, costs nothing.
-
-    ``copies``: of an all_to_all that sends each token to that many experts, and only once to a part of the network
-    that holds several of them; 0 = everything travels as it is.
-    """
+    """Seconds of one collective; all arguments broadcast.  A group of one, or zero bytes, costs nothing."""
     # Groups often have fewer distinct values than sizes: they keep their own shape and broadcast late.
     size_bytes = np.asarray(size_bytes, dtype=np.float64)
     group_size = np.asarray(group_size, dtype=np.float64)
@@ -138,7 +183,7 @@ def collective_s(
     if op == "send_recv":
         time_s = _send_recv_s(size_bytes, stride, levels)
     elif op == "all_to_all":
-        time_s = _all_to_all_s(size_bytes, group_size, stride, levels, copies)
+        time_s = _all_to_all_s(size_bytes, group_size, stride, levels)
     else:
         return ring_s(op, size_bytes, group_size, Groups(group_size, stride).rings(levels, op))
     return _where_happens(time_s, size_bytes, group_size)
@@ -163,14 +208,16 @@ def queued_latency_s(group_size: Array, stride: Array, levels: Sequence[NetworkL
     """Seconds that one of many ring collectives queued behind each other adds beside its bytes.
 
     Their fill overlaps, so only the passage from one instance of a level to the next counts:
-    ``sum over levels (k - 1) latency``.
+    ``sum over levels (k - 1) latency``; a ring over K nodes has K - 1 passages through NICs, whatever switches join
+    them, so that a tier behind NICs counts its own passages in each of the ring's parts.
     """
     group_size, stride = np.asarray(group_size, dtype=np.float64), np.asarray(stride, dtype=np.float64)
     latency_s = np.zeros(np.broadcast_shapes(group_size.shape, stride.shape))
     below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
-        latency_s = latency_s + (inside / below - 1) * level.latency_s
+        repeated = group_size / inside if level.kind in BEHIND_NICS else 1.0
+        latency_s = latency_s + (inside / below - 1) * repeated * level.latency_s
         below = inside
     return latency_s
 
@@ -192,32 +239,17 @@ def members_within(level: NetworkLevel, group_size: Array, stride: Array) -> Arr
     return np.minimum(group_size, np.maximum(1.0, np.floor(shared / stride)))
 
 
-def _all_to_all_s(
-    size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel], copies: float
-) -> Array:
-    total = worst = np.zeros(())
+def _all_to_all_s(size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:
+    links = Links()
     below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
         line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind] * ALL_TO_ALL_FRACTION
-        level_s = size_bytes * (inside - below) / group_size / line
-        if copies > 1:
-            level_s = level_s * distinct_fraction(copies, group_size / below)
+        amount = size_bytes * (inside - below) / group_size
         # Messages to all peers are in flight together: latency grows with log of the peers, not with their number.
-        level_s = level_s + np.ceil(np.log2(np.maximum(inside / below, 1.0))) * level.latency_s
-        total = total + level_s
-        worst = np.maximum(worst, level_s)
+        links.add(level, 1.0 / line, amount, np.ceil(np.log2(np.maximum(inside / below, 1.0))) * level.latency_s)
         below = inside
-    return worst + (1 - PIPELINING) * (total - worst)
-
-
-def distinct_fraction(copies: float, parts: Array) -> Array:
-    """Distinct parts of the network that ``copies`` independent draws among ``parts`` hit, over ``copies``.
-
-    ``parts (1 - (1 - 1 / parts) ^ copies) / copies``: a token for 8 experts on 8 nodes crosses to 5.25 of them.
-    """
-    share: Array = parts * (1.0 - (1.0 - 1.0 / np.maximum(parts, 1.0)) ** copies) / copies
-    return share
+    return links.pipelined_s()
 
 
 def _send_recv_s(size_bytes: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:

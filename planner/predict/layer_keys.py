@@ -12,6 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from planner.predict.collective import Groups
+from planner.predict.hottest_share import hottest_share
+from planner.question.routing import EVEN, ExpertLoad
 from solver.arrays import Array
 
 KEY_COLUMNS = ("tp", "sp", "cp", "ring", "ep", "etp", "micro_batch_size", "overlap_tp", "overlap_ep")
@@ -32,6 +34,8 @@ class LayerKeys:
     overlap_tp: Array
     overlap_ep: Array
     sequence_length: int
+    routing: ExpertLoad = EVEN
+    """How unevenly tokens reach the experts."""
 
     def slice(self, start: int, stop: int) -> LayerKeys:
         """Keys ``start`` to ``stop``."""
@@ -46,6 +50,12 @@ class LayerKeys:
     def sequence_split(self) -> Array:
         """Ways in which norms and routing split the tokens further: tp under sp, else 1."""
         return np.where(self.sp > 0, self.tp, 1.0)
+
+    def hottest(self, num_experts: int) -> Array | float:
+        """Tokens of the hottest expert-parallel rank over the mean: [K], or 1 where all are alike."""
+        if self.routing.kind == "even" or num_experts == 0:
+            return 1.0
+        return hottest_share(self.routing, num_experts, self.ep)
 
     @cached_property
     def tp_groups(self) -> Groups:

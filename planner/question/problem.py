@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from planner.model.spec import ModelSpec
 from planner.question.factors import AppliedCalibration
 from planner.question.older_documents import constraints_of_today, problem_of_today
+from planner.question.routing import ExpertLoad, of_other_experts
 from profiles.cluster import Cluster
 from profiles.document import Document
 from profiles.prediction.reference import ProfileReference
@@ -41,6 +42,12 @@ class Workload(Document):
     )
     images_per_sample: int = Field(default=0, ge=0, description="images a sample, for models with a vision tower")
     dropout: bool = False
+    routing: ExpertLoad | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="how tokens spread over routed experts: even, zipf with an exponent, or histogram with the tokens"
+        " of each expert as a training log gives them; absent = as published logs show (planner.question.routing)",
+    )
 
 
 class Constraints(Document):
@@ -131,6 +138,14 @@ class Problem(Document):
     @classmethod
     def _of_today(cls, data: Any) -> Any:
         return problem_of_today(data)
+
+    @model_validator(mode="after")
+    def _experts_of_model(self) -> Self:
+        """A histogram counts the experts of the model."""
+        wrong = of_other_experts(self.workload.routing, self.model)
+        if wrong:
+            raise ValueError(f"/workload/routing: {wrong}")
+        return self
 
     @property
     def profile_id(self) -> str | None:

@@ -20,7 +20,7 @@ from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.search.bound import BoundTerms
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
-from planner.search.row_context import joined
+from planner.search.row_context import joined, take
 from planner.search.search_result import DEGREES, Degrees, SearchResult
 from planner.search.split_terms import SplitRules
 from planner.strategy.rows import StrategyRows, distinct_rows
@@ -48,16 +48,33 @@ class Postponed:
         return Postponed(self.rows.take(at), self.key[at], self.bounds[at], self.table)
 
 
+class _Written:
+    """Strategies as rows, with their costs: written out together, once it is known which ones are kept."""
+
+    rows: StrategyRows
+    cost: RowCost
+
+
 @dataclass(frozen=True, slots=True)
 class Unsolved:
-    """One complete strategy."""
+    """One complete strategy: number ``at`` of some that were written out together."""
 
     bound_s: float
-    row: StrategyRows
-    cost: RowCost
+    written: _Written
+    at: int
     table: ModelCost
     is_close: bool
     """Whether its bound knows how the back-end deals its layers."""
+
+    @property
+    def row(self) -> StrategyRows:
+        """It as a row of its own."""
+        return self.written.rows.slice(self.at, self.at + 1)
+
+    @property
+    def cost(self) -> RowCost:
+        """What it costs, as a row of its own."""
+        return take(self.written.cost, slice(self.at, self.at + 1))
 
 
 class Alternatives:
@@ -123,15 +140,17 @@ class Alternatives:
         keys, group = _degrees_of(leaves, order[at])
         tried = np.flatnonzero(_rank_in_group(group) < TRIED)
         at, group = at[tried], group[tried]
-        rows = leaves.rows(order[at])
+        rows, written, found = leaves.rows(order[at]), _Written(), list[int]()
         for position, place in enumerate(at.tolist()):
             key, bound_s = keys[group[position]], float(bounds_s[place])
             if bound_s >= self._known_s(key) or refused(rows, position):
                 continue
             kept = self._waiting.setdefault(key, [])
-            kept.append(Unsolved(bound_s, *leaves.leaf(int(order[place])), leaves.table, is_close=place < seen))
+            kept.append(Unsolved(bound_s, written, len(found), leaves.table, is_close=place < seen))
+            found.append(place)
             kept.sort(key=lambda each: each.bound_s)
             del kept[KEPT:]
+        written.rows, written.cost = leaves.written_out(order[np.array(found, dtype=np.int64)])
 
     def _known_s(self, key: Degrees) -> float:
         """What a strategy must be bounded below to be kept in mind for its degrees."""

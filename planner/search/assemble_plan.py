@@ -33,6 +33,7 @@ from planner.question.factors import factor_words
 from planner.question.problem import Problem
 from planner.search.evaluate import chunk_starts
 from planner.search.room_notes import room_notes
+from planner.search.routing_note import routing_notes
 from planner.search.split_limits import memory_limit_bytes
 from planner.version import __version__
 
@@ -189,8 +190,7 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
         notes.append(
             f"best matmul rate of {device.name} is not measured; {DEFAULT_MATMUL_FRACTION:.0%} of peak assumed"
         )
-    if candidate.strategy.ep > 1 or problem.model.has_experts:
-        notes.append("tokens are spread evenly over the experts")
+    notes += routing_notes(problem, hardware, candidate)
     if problem.model.vision is not None and workload.images_per_sample == 0:
         notes.append("no images in the samples: the vision tower holds memory but does no work")
     return tuple(notes)

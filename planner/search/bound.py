@@ -156,7 +156,7 @@ class BoundTerms:
 
     def _fullest(self, schedules: Schedules) -> Array:
         """Layers of the most frequent kind on the stage with most of them, at least: [R]."""
-        kinds = self.costs.model.layer_kind_sequence()
+        kinds = self.costs.kind_sequence
         columns = [schedules.pp, schedules.vpp, V_PLACED[schedules.schedule]]
         first, index = first_of_each(columns)
         alike = np.stack([column[first] for column in columns], axis=1).tolist()

@@ -23,16 +23,17 @@ from planner.predict.cost.row_cost import CostModel
 from planner.question.problem import Problem
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.backend_rules import BackEndRules
+from planner.search.batches import FIRST_BATCH, FIRST_LAYOUTS, MANY_CORES, MANY_LAYOUTS, MOST_LAYOUTS, NEXT_BATCH
 from planner.search.core_waves import CoreWaves, Wave
 from planner.search.dealt_bounds import DealtBounds
-from planner.search.dealt_later import DealtLater
+from planner.search.dealt_later import Collected, DealtLater
 from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, EarlyRules
 from planner.search.leaves import Leaves
 from planner.search.line_split import LeftOpen
 from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
 from planner.search.mechanisms import Part
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
-from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
+from planner.search.options import Incumbent, Progress, SearchOptions
 from planner.search.row_context import RowContext, row_context
 from planner.search.search_result import Pruned, SearchResult, degrees
 from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
@@ -43,15 +44,6 @@ from planner.search.stage_capacity import MemoryLimits
 from planner.strategy.rows import StrategyRows
 from planner.strategy.strategy import Strategy
 from solver.arrays import Array, Ints
-
-FIRST_BATCH = 200_000
-NEXT_BATCH = 16_000_000
-"""Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
-FIRST_LAYOUTS, MANY_LAYOUTS, MOST_LAYOUTS = 48, 500, 8_000
-"""Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent; where one
-is known already, a search begins with many."""
-MANY_CORES = 2_000
-"""From so many cores on a search looks ahead before it looks at anything else."""
 
 
 class Search:
@@ -78,6 +70,7 @@ class Search:
         it is not the one that finds that plan (``planner.search.across_backends``)."""
         self.plain: Part | None = None
         """The part of the space that is searched; None = all of it."""
+        self.collected: Collected | None = None
         self._reached_s: float | None = None
         self._ahead: Postponed | None = None
         self._surely: Candidate | None = None
@@ -188,8 +181,8 @@ class Search:
             return Postponed(layouts, key, np.zeros(0), cores.table)
         shared, worth_s = layouts_by_setup(self.costs, layouts, (cores.table, key)), self.wanted_s(cutoff_s)
         at, bounds = np.flatnonzero(shared.loose_s < worth_s), np.full(len(layouts), np.inf)
-        # Where it is known how fast a plan can be, memory is asked of the shardings: few of them are that fast.
         if np.isfinite(worth_s):
+            # Where it is known how fast a plan can be, memory is asked of the shardings: few of them are that fast.
             bounds[at] = shared.loose_s[at]
         for here, reliefs in self._parts(layouts.take(at), at) if np.isinf(worth_s) else ():
             bounds[here] = layout_bounds_s(shared.bound_terms(here), cores.table.layers, reliefs, self.limits, worth_s)
@@ -239,14 +232,15 @@ class Search:
         # large batches it is costed only where that still looks fast enough.
         alike = not self.costs.hardware.physics.deepspeed_where_needed
         twins = alike and self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
+        offloads, keyed = (0,) if twins else None, (table, key)
         shared = shardings_by_setup(
-            self.costs, self.space, layouts, (table, key), (0,) if twins else None, self.wanted_s(cutoff_s)
+            self.costs, self.space, layouts, keyed, offloads, self.wanted_s(cutoff_s), part=self.plain
         )
         if shared is None:
             return True
         if not self._bounded_leaves(shared, cutoff_s):
             return False
-        offloaded = shared.offloaded(self.wanted_s(cutoff_s)) if twins else None
+        offloaded = shared.offloaded(self.wanted_s(cutoff_s), self.plain) if twins else None
         return offloaded is None or self._bounded_leaves(offloaded, cutoff_s)
 
     def _bounded_leaves(self, shared: SharedSetups, cutoff_s: float) -> bool:
@@ -259,8 +253,8 @@ class Search:
         refused = self.early_rules.refused(shared.rows(at), OF_SHARDINGS)
         self.result.pruned[Pruned.BACKEND_RULES] += int(refused.sum()) * len(reliefs)
         at = at[~refused]
-        terms, worth_s = shared.bound_terms(at), self.wanted_s(cutoff_s)
-        bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, worth_s)
+        terms = shared.bound_terms(at)
+        bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, self.wanted_s(cutoff_s))
         self.result.pruned[Pruned.NO_FAST_FIT] += int(np.isinf(bounds).sum())
         return self._solve_in_order(Leaves(terms, reliefs, shared.table, bounds, at), cutoff_s)
 
@@ -270,14 +264,13 @@ class Search:
         left = np.ones(len(leaves.order), dtype=np.bool_)
         rest: Leaves | None = None
         for place, bound in dealt.closest_first(lambda: self._cutoff(cutoff_s)):
-            if bound >= self._cutoff(cutoff_s):
-                self.result.pruned[Pruned.OWN_BOUND] += 1
-                continue
             if self.late():
+                self.result.pruned[Pruned.OWN_BOUND] += dealt.too_slow
                 self._not_examined(np.array([bound]), dealt.rest_s)
                 return False
             left[place] = False
-            row, cost = leaves.leaf(int(leaves.order[place]))
+            index = leaves.order[place : place + 1]
+            row = leaves.rows(index)
             if self._cannot_run(row):
                 self.result.pruned[Pruned.BACKEND_RULES] += 1
                 if self.early_rules.learn(self._strategy(row, 0)):
@@ -285,17 +278,39 @@ class Search:
                     dealt.forget_unseen()
                     break
                 continue
-            context, split = row_context(self.costs, leaves.table, row, cost), best_split
-            if context.strategy.vpp == 1 and context.strategy.pp > 1 and self._may_be_uneven(context):
-                self._later.add(bound, context)
-                split = near_even_split
-            candidate = self.solve(context, self._cutoff(cutoff_s), split)
-            if candidate is not None:
-                self._record(candidate)
+            self._take_up(bound, row_context(self.costs, leaves.table, row, leaves.costs(index, row)), cutoff_s)
         else:
             self.result.pruned[Pruned.OWN_BOUND] += int((~dealt.seen).sum())
+        self.result.pruned[Pruned.OWN_BOUND] += dealt.too_slow
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self.wanted_s(cutoff_s))
         return rest is None or self._solve_in_order(rest, cutoff_s)
+
+    def _take_up(self, bound_s: float, context: RowContext, cutoff_s: float) -> None:
+        """Solve a strategy; one that may be dealt in any way near-evenly first, and exactly later."""
+        if self.collected is not None:
+            self.collected.append((bound_s, context))
+            return
+        split = best_split
+        if context.strategy.vpp == 1 and context.strategy.pp > 1 and self._may_be_uneven(context):
+            self._later.add(bound_s, context)
+            split = near_even_split
+        if (candidate := self.solve(context, self._cutoff(cutoff_s), split)) is not None:
+            self._record(candidate)
+
+    def collect(self, cutoff_s: float) -> Collected:
+        """The strategies that may be faster than ``cutoff_s``, with their bounds, in the order of a search."""
+        self.collected = []
+        self._descend_waves(self.space.leaf_counts(self.space.cores), cutoff_s)
+        return self.collected
+
+    def run_in(self, collected: Collected, cutoff_s: float) -> SearchResult:
+        """``run`` in those of some strategies, collected for a part that holds the one searched, that are of it."""
+        for bound_s, context in collected:
+            here = self.plain is None or self.plain.keeps(context.row)[0]
+            if here and bound_s < self._cutoff(cutoff_s) and not self.late():
+                self._take_up(bound_s, context, cutoff_s)
+        self._deal_later(cutoff_s)
+        return self.result
 
     def _not_refused(self, leaves: Leaves, dealt: DealtBounds) -> Leaves:
         """Cut the leaves that were not seen out of the order; those of them that no rule is known to refuse."""
@@ -371,26 +386,14 @@ class Search:
         own_s = min(cutoff_s, self.fastest_s, surely_s)
         if own_s <= self.incumbent.step_time_s:
             return own_s
-        if self.near >= 1.0:
-            # Only the fastest plan of all counts; own_s may be infinite.
-            return self.incumbent.step_time_s
-        return max(self.incumbent.step_time_s, own_s * (1.0 - self.near))
+        # Where only the fastest plan of all counts own_s may be infinite.
+        return max(self.incumbent.step_time_s, own_s * (1.0 - self.near) if self.near < 1.0 else 0.0)
 
     def late(self) -> bool:
         """Whether the time is over or whoever asked has enough."""
-        if self.options.stop is not None and self.options.stop():
-            return True
-        return self.deadline is not None and time.monotonic() > self.deadline
+        stopped = self.options.stop is not None and self.options.stop()
+        return stopped or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def _tell(self, phase: str) -> None:
         if self.progress is not None:
-            best = self.result.best
-            self.progress(
-                SearchProgress(
-                    phase=phase,
-                    bounded=self.result.bounded,
-                    evaluated=self.result.evaluated,
-                    incumbent_s=None if best is None else best.step_time_s,
-                    lower_bound_s=self._reached_s,
-                )
-            )
+            self.progress(self.result.snapshot(phase, self._reached_s))

@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from planner.search.layer_spans import Kinds, running_kinds
+from planner.strategy.schedules import chunk_stages
 from solver.arrays import Array, Ints
 
 END_RELIEF = 3
@@ -84,10 +85,3 @@ def fullest_holds(kinds: Kinds, kind: int, pp: int, vpp: int, *, v_placed: bool)
     order = np.argsort(chunk_stages(pp, vpp, v_placed=v_placed), kind="stable")
     held = chunks[:, order].reshape(len(family), pp, vpp).sum(axis=2)
     return float(held.max(axis=1).min())
-
-
-def chunk_stages(pp: int, vpp: int, *, v_placed: bool) -> tuple[int, ...]:
-    """Stage of every chunk along the model, round and round or there and back."""
-    if v_placed:
-        return (*range(pp), *reversed(range(pp)))
-    return tuple(range(pp)) * vpp

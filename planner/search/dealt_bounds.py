@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from planner.predict.cost.row_cost import RowCost
 from planner.search.bound import ROUNDING, Schedules
 from planner.search.family_bound import FamilyBound
+from planner.search.least_layers import kinds_are_mixed, may_be_faster
 from planner.search.leaves import Leaves
 from planner.search.line_bound import LineBound
 from planner.search.row_context import take
 from planner.search.split_terms import SplitRules
 from planner.search.stage_bound import StageBound
-from planner.strategy.rows import first_of_each, v_placed
-from solver.arrays import Array, Ints
+from planner.strategy.rows import StrategyRows, first_of_each, v_placed
+from solver.arrays import Array, Ints, Mask
 
 FIRST_BLOCK = 64
 MOST_LEAVES = 4096
@@ -39,7 +41,9 @@ class DealtBounds:
         self.known_s = np.zeros(0)
         """The bounds found so far, in order; not to be relied on where they are of no use."""
         self.seen = np.zeros(len(leaves.order), dtype=np.bool_)
-        """Leaves that were given out."""
+        """Leaves that were given out, or whose bound was too slow when it was their turn."""
+        self.too_slow = 0
+        """How many the latter are."""
 
     def closest_first(self, cutoff_s: Callable[[], float]) -> Iterator[tuple[int, float]]:
         """Every leaf that may be faster than ``cutoff_s``, which only falls: its place in the order, and its bound.
@@ -55,7 +59,13 @@ class DealtBounds:
             block = block[self._leaves.bounds[block] < worth_s]
             bounds = self.bounds_s(block, worth_s)
             self.known_s = np.concatenate([self.known_s, bounds])
-            for place in np.argsort(bounds, kind="stable").tolist():
+            closest = np.argsort(bounds, kind="stable").tolist()
+            for position, place in enumerate(closest):
+                if bounds[place] >= cutoff_s():
+                    # All that is left of the block is no faster.
+                    self.too_slow += len(closest) - position
+                    self.seen[start : start + len(block)] = True
+                    break
                 self.seen[start + place] = True
                 yield start + place, float(bounds[place])
             size = min(4 * size, MOST_LEAVES)
@@ -102,11 +112,30 @@ class DealtBounds:
             return bounds
         rows, cost = leaves.written_out(index)
         tail_s = leaves.terms.tail_s[index % len(leaves.terms.rows)]
+        if kinds_are_mixed(leaves.terms.costs):
+            kept = np.flatnonzero(self._may_be_faster(rows, cost, tail_s, cutoff_s))
+            bounds[:] = np.inf
+            bounds[kept] = self._dealt_by_chunks_s(rows.take(kept), take(cost, kept), tail_s[kept], cutoff_s)
+            return bounds
+        return self._dealt_by_chunks_s(rows, cost, tail_s, cutoff_s)
+
+    def _may_be_faster(self, rows: StrategyRows, cost: RowCost, tail_s: Array, cutoff_s: float) -> Mask:
+        """``planner.search.least_layers`` of rows of all numbers of stages: [R]."""
+        hopeful, costs = np.zeros(len(rows), dtype=np.bool_), self._leaves.terms.costs
+        for stages in np.flatnonzero(np.bincount(rows.pp)).tolist():
+            at = np.flatnonzero(rows.pp == stages)
+            strategies = rows.take(at), take(cost, at)
+            hopeful[at] = may_be_faster(costs, self._rules, strategies, tail_s[at], cutoff_s)
+        return hopeful
+
+    def _dealt_by_chunks_s(self, rows: StrategyRows, cost: RowCost, tail_s: Array, cutoff_s: float) -> Array:
+        """``_dealt_s`` of strategies as rows of their own: [R]."""
+        bounds, costs = np.zeros(len(rows)), self._leaves.terms.costs
         alike, kind = first_of_each([rows.pp, rows.vpp, v_placed(rows).astype(np.int64)])
         for group in range(len(alike)):
             at = np.flatnonzero(kind == group)
             bound = self._bound_of(int(rows.vpp[at[0]]))
-            own = bound(leaves.terms.costs, self._rules, rows.take(at), take(cost, at), tail_s[at])
+            own = bound(costs, self._rules, rows.take(at), take(cost, at), tail_s[at])
             bounds[at] = own.step_s(cutoff_s)
         return bounds
 

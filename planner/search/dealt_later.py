@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 
 from planner.search.row_context import RowContext
 
+Collected = list[tuple[float, RowContext]]
+"""Strategies with lower bounds of their step times."""
+
 
 class DealtLater:
     """Strategies with a bound of all their dealings."""

@@ -28,23 +28,15 @@ def evaluate_split(context: RowContext, split: Split) -> Candidate:
 
     A relief that no stage needs is no part of it, and neither is the room that it would keep free for replays.
     """
-    return evaluate_with_run(context, split)[0]
-
-
-def evaluate_with_run(context: RowContext, split: Split) -> tuple[Candidate, PipelineRun]:
-    """``evaluate_split``, and the run that gave the step time."""
-    if context.row.relief[0] and not any(split.relieved):
-        context = without_relief(context)
+    context = _as_dealt(context, split)
     strategy, cost = context.strategy, context.cost
-    spans = [_spans(context, split, stage) for stage in range(strategy.pp)]
+    spans = _spans(context, split)
     bills = tuple(stage_bill(context, stage, *spans[stage]) for stage in range(strategy.pp))
     times = chunk_times(context, np.array(split.chunk_layers), np.array(split.relieved))
-    run = simulated(context, times)
-    makespan = run.makespan_s
+    makespan = simulated(context, times).makespan_s
     dense = np.array([max(bill.dense_parameters for bill in bills)])
     expert = np.array([max(bill.expert_parameters for bill in bills)])
-    tails = context.costs.tail_parts_s(cost, dense, expert)
-    tail_s = float(tails[0][0] + tails[1][0])
+    tail_s = _tail_s(context, dense, expert)
     busiest = max(range(strategy.pp), key=lambda stage: bills[stage].total_s)
     breakdown = _busiest_terms(context, busiest, spans[busiest])
     no_hop = simulated(context, times, 0.0).makespan_s
@@ -55,7 +47,7 @@ def evaluate_with_run(context: RowContext, split: Split) -> tuple[Candidate, Pip
     breakdown["pp_send"] = makespan - no_hop
     breakdown["dp"] += tail_s - optimizer
     breakdown["optimizer"] = optimizer
-    candidate = Candidate(
+    return Candidate(
         strategy=strategy,
         split=split,
         stages=bills,
@@ -65,7 +57,26 @@ def evaluate_with_run(context: RowContext, split: Split) -> tuple[Candidate, Pip
         chunks=times,
         breakdown_s=breakdown,
     )
-    return candidate, run
+
+
+def run_split(context: RowContext, split: Split) -> tuple[float, PipelineRun]:
+    """The step time of a split's candidate, to the last bit, and the run that gave it, without the rest."""
+    context = _as_dealt(context, split)
+    run = simulated(context, chunk_times(context, np.array(split.chunk_layers), np.array(split.relieved)))
+    parameters = [_parameters(context, stage, held) for stage, (held, _) in enumerate(_spans(context, split))]
+    dense, expert = (np.array([max(each)]) for each in zip(*parameters, strict=True))
+    return run.makespan_s + _tail_s(context, dense, expert), run
+
+
+def _as_dealt(context: RowContext, split: Split) -> RowContext:
+    """The strategy without the relief that no stage needs."""
+    return without_relief(context) if context.row.relief[0] and not any(split.relieved) else context
+
+
+def _tail_s(context: RowContext, dense: Array, expert: Array) -> float:
+    """What follows the pipeline, with so many parameters on the fullest stages: [1] each."""
+    tails = context.costs.tail_parts_s(context.cost, dense, expert)
+    return float(tails[0][0] + tails[1][0])
 
 
 def chunk_starts(chunk_layers: tuple[int, ...]) -> tuple[int, ...]:
@@ -73,15 +84,22 @@ def chunk_starts(chunk_layers: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(start) for start in np.concatenate([[0], np.cumsum(chunk_layers)[:-1]]))
 
 
-def _spans(context: RowContext, split: Split, stage: int) -> tuple[list[Span], list[Span]]:
-    """Layer ranges of a stage's chunks, and the relieved part of each."""
-    starts = chunk_starts(split.chunk_layers)
-    held, relieved = [], []
-    for chunk, count in enumerate(split.chunk_layers):
-        if context.strategy.chunk_stage(chunk) == stage:
-            held.append((starts[chunk], starts[chunk] + count))
-            relieved.append((starts[chunk], starts[chunk] + min(split.relieved[stage], count)))
-    return held, relieved
+def _spans(context: RowContext, split: Split) -> list[tuple[list[Span], list[Span]]]:
+    """Layer ranges of each stage's chunks, and the relieved part of each."""
+    spans: list[tuple[list[Span], list[Span]]] = [([], []) for _ in range(context.strategy.pp)]
+    for chunk, (start, count) in enumerate(zip(chunk_starts(split.chunk_layers), split.chunk_layers, strict=True)):
+        stage = context.strategy.chunk_stage(chunk)
+        held, relieved = spans[stage]
+        held.append((start, start + count))
+        relieved.append((start, start + min(split.relieved[stage], count)))
+    return spans
+
+
+def _parameters(context: RowContext, stage: int, spans: list[Span]) -> tuple[float, float]:
+    """Dense and expert parameters of one stage that holds some layer ranges."""
+    cost, prefix, first, last = context.cost, context.prefix, stage == 0, stage == context.head_stage
+    dense = _over(prefix.dense, spans) + first * float(cost.embedding_dense[0]) + last * float(cost.head_dense[0])
+    return dense, _over(prefix.expert, spans) + last * float(cost.head_expert[0])
 
 
 def _over(column: Array, spans: list[Span]) -> float:
@@ -99,8 +117,7 @@ def stage_bill(context: RowContext, stage: int, spans: list[Span], relieved: lis
     cost, prefix, key = context.cost, context.prefix, context.key
     first, last = stage == 0, stage == context.head_stage
     ends = [end for end, here in ((context.table.embedding, first), (context.table.head, last)) if here]
-    dense = _over(prefix.dense, spans) + first * float(cost.embedding_dense[0]) + last * float(cost.head_dense[0])
-    expert = _over(prefix.expert, spans) + last * float(cost.head_expert[0])
+    dense, expert = _parameters(context, stage, spans)
     states, host_s = (cost.dense_state, cost.expert_state), float(cost.stage_host_s[0] + cost.regather_s[0])
     flight = float(context.memory.passes.in_flight[0, stage])
     saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)

@@ -33,7 +33,7 @@ class FamilyBound:
         self.costs, self.rules, self.rows, self.cost, self.tail_s = costs, rules, rows, cost, tail_s
         self.pp = int(rows.pp[0])
         strategy = rows.strategy(0, costs.reliefs)
-        self.kinds = costs.model.layer_kind_sequence(), len(costs.kind_counts)
+        self.kinds = costs.kind_sequence, len(costs.kind_counts)
         self.family = chunk_family(costs.model.num_layers, strategy.num_chunks, empty_ends=rules.empty_ends)
         self.stages = tuple(strategy.chunk_stage(chunk) for chunk in range(strategy.num_chunks))
         self.layers = family_layers(*self.kinds, self.family, self.stages) if self.family else None

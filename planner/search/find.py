@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from planner.backends.asked import asked_software
 from planner.errors import BudgetSpent, NoFeasiblePlan
-from planner.plan.plan import Plan, PlanStatus, SearchReport
+from planner.plan.plan import Plan, PlanStatus, SearchReport, UnrestrictedAnswer
 from planner.predict.candidate import Candidate
 from planner.question.problem import ANY, Preference, Problem
 from planner.search.across_backends import Compared, Entry, compare_backends, least_bound_s, unrestricted_entry
@@ -66,7 +66,7 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
         guessed: list[_Beside] = []
 
         def guess(entry: Entry) -> None:
-            guessed.append(_Beside(entry, problem, options, None, children))
+            guessed.append(_Beside(entry, problem, options, started_s, None, children))
 
         forks = can_fork(options.processes)
         compared = compare_backends(problem, asked_software(problem), options, progress, guess if forks else None)
@@ -78,14 +78,11 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
         beside = next((each for each in guessed if each.entry is fastest), None)
         if beside is None:
             children.close()
-            beside = _Beside(fastest, problem, options, progress, children)
+            beside = _Beside(fastest, problem, options, started_s, progress, children)
         answers = (
             backend_answers(compared.entries, best.step_time_s) if len(compared.entries) > 1 and options.compare else ()
         )
-        free = None
-        if problem.constraints.backends == (ANY,) and options.compare:
-            left = _with_time_left(options, started_s)
-            free = unrestricted_answer(unrestricted_entry(problem, left, best.step_time_s), fastest)
+        free = beside.free.answer
         chosen, others = beside.recommended.answer or best, beside.others(options.top_k)
     proved = compared.complete or compared.lower_bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
     status: PlanStatus = "optimal" if proved else "feasible"
@@ -108,10 +105,19 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
 
 
 class _Beside:
-    """What stands beside a back-end's fastest plan: the recommended one, None where that is it, and the runners-up."""
+    """What stands beside a back-end's fastest plan: the recommended plan, the runners-up and the unrestricted answer.
 
-    def __init__(
-        self, entry: Entry, problem: Problem, options: SearchOptions, progress: Progress | None, children: ExitStack
+    None where the fastest plan is the recommended one, or where the unrestricted space has nothing faster.
+    """
+
+    def __init__(  # what a part may need
+        self,
+        entry: Entry,
+        problem: Problem,
+        options: SearchOptions,
+        started_s: float,
+        progress: Progress | None,
+        children: ExitStack,
     ) -> None:
         forks, self.entry = can_fork(options.processes), entry
         prefers = problem.objective.prefer == "recommended"
@@ -124,11 +130,21 @@ class _Beside:
         count = options.top_k + prefers if options.top_k else 0
         self._others = Beside(lambda: _others(entry, count), forks=forks and count > 0)
         children.callback(self._others.stop)
+        asks = problem.constraints.backends == (ANY,) and options.compare
+        self.free = Beside(lambda: _free(entry, problem, options, started_s) if asks else None, forks=forks and asks)
+        children.callback(self.free.stop)
 
     def others(self, count: int) -> list[Candidate]:
         """The runners-up: plans of other degrees than those that are shown."""
         chosen = self.recommended.answer
         return [each for each in self._others.answer if chosen is None or degrees(each) != degrees(chosen)][:count]
+
+
+def _free(fastest: Entry, problem: Problem, options: SearchOptions, started_s: float) -> UnrestrictedAnswer | None:
+    """What the unrestricted space gives beside the fastest plan, in the time that is left when it is worked out."""
+    assert fastest.best is not None
+    left = _with_time_left(options, started_s)
+    return unrestricted_answer(unrestricted_entry(problem, left, fastest.best.step_time_s), fastest)
 
 
 def _others(fastest: Entry, count: int) -> list[Candidate]:

@@ -42,10 +42,6 @@ class Leaves:
         rest.order, self.order = self.order[some], self.order[~some]
         return rest
 
-    def leaf(self, index: int) -> tuple[StrategyRows, RowCost]:
-        """One strategy as a row of its own, with its costs."""
-        return self.written_out(np.array([index]))
-
     def rows(self, index: NDArray[np.int64]) -> StrategyRows:
         """Strategies as rows of their own."""
         relief, at = np.divmod(index, len(self.terms.rows))
@@ -53,7 +49,11 @@ class Leaves:
 
     def written_out(self, index: NDArray[np.int64]) -> tuple[StrategyRows, RowCost]:
         """Strategies as rows of their own, with their costs."""
-        rows, layers = self.rows(index), self.table.layers
-        cost = take(self.terms.cost, index % len(self.terms.rows))
+        rows = self.rows(index)
+        return rows, self.costs(index, rows)
+
+    def costs(self, index: NDArray[np.int64], rows: StrategyRows) -> RowCost:
+        """What strategies cost that are written out as ``rows``."""
+        cost, layers = take(self.terms.cost, index % len(self.terms.rows)), self.table.layers
         code, key = rows.relief, cost.key
-        return rows, replace(cost, relief_s=layers.relief_s[code, key], relieved_bytes=layers.saved_bytes[code, key])
+        return replace(cost, relief_s=layers.relief_s[code, key], relieved_bytes=layers.saved_bytes[code, key])

@@ -8,13 +8,15 @@ expert parameters comes about in the same way and bounds the tail.  The first k 
 k / H of them, H the longest span that is fast enough: over the model, relief takes that share at least of what
 relieving every layer would take.
 
-With one layer kind nothing but the tail, and relief of some layers, keeps this from being the step time itself.
+With one layer kind nothing but the tail, and relief of some layers, keeps this from being the step time itself.  With
+several kinds the bound with each layer where it stands (``planner.search.line_dealings``) is taken where it is higher.
 Shape letters: R rows, Q pairs of a row and a number of relieved layers, P stages, H lengths, V mixtures, N layer kinds.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +24,15 @@ from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.predict.stage_memory import end_seconds, head_stage, stage_memory
 from planner.search.bound import Schedules, makespan_s
 from planner.search.layer_spans import Spans, spans_of
+from planner.search.line_dealings import (
+    FULLEST_DENSE,
+    FULLEST_EXPERT,
+    RELIEF,
+    REST,
+    Line,
+    layer_columns,
+    moment_columns,
+)
 from planner.search.line_paths import LinePaths
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK, SplitRules
@@ -30,6 +41,8 @@ from solver.arrays import Array, Ints, Mask
 
 ROUNDING = 2e-13
 """Relative slack that keeps another order of the same sums below what the exact search finds."""
+IN_ORDER = 1e-11
+"""The same where dealings are gone through layer by layer."""
 PAIRS = 256
 """Pairs handled at a time; they bound the memory that a bound needs."""
 
@@ -53,7 +66,7 @@ class LineBound:
         self.costs, self.rules, self.rows, self.cost, self.tail_s = costs, rules, rows, cost, tail_s
         self.pp, self.num_layers = int(rows.pp[0]), costs.model.num_layers
         self.least = rules.least_layers(self.pp)
-        self.spans: Spans = spans_of(costs.model.layer_kind_sequence(), len(costs.kind_counts))
+        self.spans: Spans = spans_of(costs.kind_sequence, len(costs.kind_counts))
         self.schedules = Schedules.of(rows)
         self.ends_s = end_seconds(rows, cost, self.pp)
         self.total_s = cost.layer_s @ costs.kind_counts + self.ends_s.sum(axis=1)
@@ -133,7 +146,38 @@ class LineBound:
         fast = makespan + self.tail_s[row[at]] < cutoff_s * (1 + ROUNDING)
         at, makespan = at[fast], makespan[fast]
         if len(at):
-            step_s[at] = (makespan + self._least_tail_s(row[at], held[at], most)) * (1 - ROUNDING)
+            tail_s = self._least_tail_s(row[at], held[at], most)
+            step_s[at] = (makespan + tail_s) * (1 - ROUNDING)
+            if self._line is not None:
+                in_order_s = self._in_order_s(row[at], relieved[at], longest[at], (total_s[at], tail_s))
+                step_s[at] = np.where(in_order_s < cutoff_s, np.maximum(step_s[at], in_order_s), np.inf)
+        return step_s
+
+    @cached_property
+    def _line(self) -> Line | None:
+        """The rows with each layer where it stands; None where all layers are alike."""
+        if len(set(self.costs.kind_sequence)) == 1:
+            return None
+        ends_s = self.paths.of_stages_s(self.ends_s, self.paths.ends_forward_s)
+        ends = np.concatenate([ends_s, *self._end_parameters(np.arange(len(self.rows)))], axis=1)
+        limit = self.rules.limit_bytes + 2 * SLACK * self.costs.hardware.memory_bytes
+        kinds, tables = np.array(self.costs.kind_sequence), (layer_columns(self.cost), self.paths.weights(), ends)
+        return Line(kinds, self.least, limit, *tables, moment_columns(self.moments))
+
+    def _in_order_s(self, row: Ints, relieved: Ints, longest: Ints, known: tuple[Array, Array]) -> Array:
+        """Lower bound of pairs with each layer where it stands (``planner.search.line_dealings``): [Q].
+
+        ``known``: what all stages take together and the tail, at least.  Infinity where no dealing fits.
+        """
+        assert self._line is not None
+        values = self._line.least_values(row, relieved, longest) * (1 - IN_ORDER)
+        step_s = np.full(len(row), np.inf)
+        at = np.flatnonzero(np.isfinite(values[:, REST]))
+        row, values, (total_s, tail_s) = row[at], values[at], (each[at] for each in known)
+        total_s = np.maximum(total_s, self.total_s[row] + values[:, RELIEF])
+        makespan = self.paths.take(row).longest_s(total_s, values[:, REST])
+        tails = self.costs.tail_parts_s(take(self.cost, row), values[:, FULLEST_DENSE], values[:, FULLEST_EXPERT])
+        step_s[at] = (makespan + np.maximum(tails[0] + tails[1], tail_s)) * (1 - ROUNDING)
         return step_s
 
     def _relief_total_s(self, relief_s: Array, relieved: Ints, longest: Ints, share: Array) -> Array:
@@ -163,15 +207,19 @@ class LineBound:
         longest: Ints = np.where(fits, lengths, 0).max(axis=2)
         return longest
 
-    def _least_tail_s(self, row: Ints, held: Ints, most: int) -> Array:
-        """Tail of the fullest stages in whatever dealing that fits: [Q]."""
+    def _end_parameters(self, row: Ints) -> tuple[Array, Array]:
+        """Dense and expert parameters of the ends on each stage: two [Q, P]."""
         cost, pair, last = self.cost, np.arange(len(row)), head_stage(self.rows, self.pp)[row]
         dense, expert = np.zeros((2, len(row), self.pp))
         dense[:, 0] += cost.embedding_dense[row]
         dense[pair, last] += cost.head_dense[row]
         expert[pair, last] += cost.head_expert[row]
-        fullest = []
-        for column, ends in ((cost.layer_dense, dense), (cost.layer_expert, expert)):
+        return dense, expert
+
+    def _least_tail_s(self, row: Ints, held: Ints, most: int) -> Array:
+        """Tail of the fullest stages in whatever dealing that fits: [Q]."""
+        cost, fullest = self.cost, []
+        for column, ends in zip((cost.layer_dense, cost.layer_expert), self._end_parameters(row), strict=True):
             mean = (column[row] @ self.costs.kind_counts + ends.sum(axis=1)) / self.pp
             spans = self._shortest(column[row], most)
             least = least_bottleneck(spans, ends, held, self.num_layers, self.least)

@@ -64,6 +64,10 @@ class LinePaths:
         """The rest at least, where up to ``share`` [R] of what layers take is forward: [R, P, ...]."""
         return self.of_stages_s(stage_s, share.reshape(-1, *(1 for _ in range(stage_s.ndim - 1))) * stage_s)
 
+    def weights(self) -> Array:
+        """How often a stage's whole time counts in the rest, then how often the forward of each: [R, 1 + P]."""
+        return np.concatenate([self._times[:, None], self._forwards], axis=1)
+
     def take(self, row: NDArray[np.int64]) -> LinePaths:
         """Some of the rows, in any order."""
         picked = object.__new__(LinePaths)

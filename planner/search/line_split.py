@@ -19,7 +19,8 @@ Back-ends that recompute the same number of layers in every chunk get that const
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +31,16 @@ from planner.predict.schedule.least_makespan import least_makespan_s
 from planner.predict.schedule.paths import PathCounts
 from planner.search.bound import BoundTerms
 from planner.search.chunk_times import end_times
-from planner.search.evaluate import evaluate_with_run
+from planner.search.evaluate import evaluate_split, run_split
 from planner.search.line_bound import ROUNDING, LineBound
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes
+from planner.strategy.schedules import ScheduleName
 from solver.arrays import Array, Ints
 from solver.check import check_partition
 from solver.stage_partition import Partition, PartitionTables, TooManyLabels, partition
+
+Order = tuple[ScheduleName, tuple[int, int, int, int]]
 
 DEEPER = (1e-6, 1 / 16)
 """Parts of the way from the best known bound to the cutoff in which a dealing is looked for first."""
@@ -52,6 +56,8 @@ class LeftOpen:
     """No dealing that was not looked at is faster than ``bound_s``; infinite: every dealing was."""
 
     bound_s: float = float("inf")
+    paths: dict[Order, tuple[PathCounts, ...]] = field(default_factory=dict)
+    """The paths that the last program of each order ended with: those of its next one are mostly the same."""
 
 
 def best_line(
@@ -95,6 +101,9 @@ def _best_line(
     if high < 1 or high * stages < layers:
         return None
     line = _tables(context, rules, high, fixed)
+    order = context.strategy.schedule, context.strategy.order_sizes
+    if order in left.paths and _surely_none(line, left.paths[order], cutoff_s):
+        return None
     best: Candidate | None = None
     while True:
         below_s = cutoff_s if best is None else best.step_time_s
@@ -112,15 +121,27 @@ def _best_line(
             for stage, (start, count) in enumerate(zip(starts.tolist(), answer.counts, strict=True))
         )
         split = Split(chunk_layers=answer.counts, relieved=chosen)
-        found, run = evaluate_with_run(context, split)
-        if found.step_time_s < below_s:
-            best = found
-        if found.step_time_s <= answer.objective * (1 + SOLVED):
+        step_s, run = run_split(context, split)
+        if step_s < below_s:
+            best = evaluate_split(context, split)
+        if step_s <= answer.objective * (1 + SOLVED):
             return best
         if len(line.tables.more) == MOST_PATHS:
             left.bound_s = min(left.bound_s, line.least_s)
             return best
         line.add_path(run.longest_path())
+        left.paths[order] = line.paths
+
+
+def _surely_none(line: _Line, paths: tuple[PathCounts, ...], below_s: float) -> bool:
+    """Whether ``paths`` alone show that no dealing is faster than ``below_s`` by more than rounding."""
+    known = copy(line)
+    for path in paths:
+        known.add_path(path)
+    try:
+        return partition(known.tables, known.objective, below_s * (1 - SOLVED), MOST_LABELS) is None
+    except TooManyLabels:
+        return False
 
 
 def _nearest(line: _Line, below_s: float) -> Partition | None:
@@ -171,6 +192,7 @@ class _Line:
         m, p, hop_s = strategy.num_microbatches, strategy.pp, float(context.cost.hop_s[0])
         self.seconds, self.relieved, self.hop_s = seconds, relieved, hop_s
         self.least_s = 0.0  # no dealing's bound is below it
+        self.paths: tuple[PathCounts, ...] = ()
         done = np.minimum(p - np.arange(p), m)[:, None, None]
         if strategy.schedule == "zb_h1":
             add, peak = forward_s, m * (forward_s + backward_s) - done * forward_s
@@ -190,7 +212,8 @@ class _Line:
             (count[:, None, None] * seconds for count, seconds in zip(counts, self.seconds, strict=True)),
             np.zeros(()),
         )
-        self.constants_s.append(path.hops * self.hop_s)
+        self.constants_s = [*self.constants_s, path.hops * self.hop_s]
+        self.paths = *self.paths, path
         self.tables = replace(self.tables, more=(*self.tables.more, np.asarray(length_s)))
 
     def objective(self, total: Array, peak: Array, tail1: Array, tail2: Array, *more: Array) -> Array:

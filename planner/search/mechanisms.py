@@ -12,13 +12,14 @@ Both are said of columns of strategies, so that a search can leave out what is n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from planner.predict.candidate import Candidate
 from planner.strategy.rows import StrategyRows, relief_of, scheduled_as
+from planner.strategy.schedules import SCHEDULE_NAMES
 from planner.strategy.strategy import Relief, Strategy
 from solver.arrays import Ints, Mask
 
@@ -148,6 +149,9 @@ class Part(Protocol):
     def keeps(self, rows: StrategyRows) -> Mask:
         """Rows of this part, or under which it is."""
 
+    def may_keep(self, rows: StrategyRows) -> Mask:
+        """Rows that are of this part under some schedule and with some number of chunks."""
+
     def parts(self, rows: StrategyRows, at: Ints, reliefs: list[int]) -> list[tuple[Ints, list[int]]]:
         """Which of the ``rows`` at places ``at`` are in it under which reliefs."""
 
@@ -172,6 +176,11 @@ class Plain:
         """
         kept = number_of_mechanisms(rows, self.reliefs, self.num_layers) <= self.most
         return kept & common_rows(rows, self.num_layers, self.devices_per_node) if self.common else kept
+
+    def may_keep(self, rows: StrategyRows) -> Mask:
+        """Rows that are of this part under the usual schedule, with one chunk a device: others may have more."""
+        usual = np.full(len(rows), SCHEDULE_NAMES.index(USUAL_SCHEDULES[0]))
+        return self.keeps(replace(rows, schedule=usual, vpp=np.ones_like(rows.vpp)))
 
     def parts(self, rows: StrategyRows, at: Ints, reliefs: list[int]) -> list[tuple[Ints, list[int]]]:
         """Which of the ``rows`` at places ``at``, none of them relieved, are kept under which reliefs.

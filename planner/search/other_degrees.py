@@ -14,7 +14,8 @@ import numpy as np
 
 from planner.predict.candidate import Candidate
 from planner.search.alternatives import Alternatives, Postponed
-from planner.search.branch import MOST_LAYOUTS, Search
+from planner.search.batches import MOST_LAYOUTS
+from planner.search.branch import Search
 from planner.search.options import Incumbent
 from planner.search.row_context import row_context
 from planner.search.search_result import DEGREES, Degrees, degrees
@@ -58,6 +59,10 @@ class OtherDegrees:
         """Rows of this part."""
         columns = np.column_stack([getattr(rows, name) for name in DEGREES])
         return np.array([tuple(each) not in self.taken for each in columns.tolist()], dtype=np.bool_)
+
+    def may_keep(self, rows: StrategyRows) -> Mask:
+        """Every row under a core of this part is of it."""
+        return np.ones(len(rows), dtype=np.bool_)
 
     def parts(self, rows: StrategyRows, at: Ints, reliefs: list[int]) -> list[tuple[Ints, list[int]]]:
         """Every row may have every relief."""

@@ -13,7 +13,8 @@ it other things decide, in this order:
 The plans are searched, not picked from those that happen to be known.  The search of the fastest plan is run again in
 the part of its space that has at most 0, 1, 2, ... mechanisms, with the room that the chance leaves and with the end of
 the band as its cutoff, until it finds a plan.  Its costs and bounds of the cores are those of the first search, and the
-cutoff leaves little to look at, so that this takes a small part of the first search's time.
+cutoff leaves little to look at, so that this takes a small part of the first search's time.  Of the larger parts the
+few hundred strategies below the cutoff are bounded once, for all of them, and then solved part by part.
 
 The answer is one of the fastest plan's own back-end: the band is measured between runs of one back-end.
 """
@@ -29,6 +30,7 @@ from planner.predict.candidate import Candidate
 from planner.predict.memory.fit_chance import memory_ratio
 from planner.search.across_backends import Entry
 from planner.search.branch import Search
+from planner.search.dealt_later import Collected
 from planner.search.mechanisms import MECHANISMS, Plain, has_common_shape, mechanisms_of
 from planner.search.options import Incumbent, Progress, SearchProgress
 from planner.search.stage_capacity import MemoryLimits
@@ -40,6 +42,9 @@ time.  *Fitted* by ``planner.evidence.accuracy.telling_apart`` to the runs of th
 of the pairs that are 2 to 5 % apart are in the right order, and 79 % of those that are 5 to 10 % apart."""
 MOST = len(MECHANISMS) + 2
 """One more than a strategy with unequal layers can have."""
+ALONE = 1
+"""Up to how many mechanisms a part is searched alone: the strategies of the larger parts, most of which are those of
+the largest one too, are bounded once for all of them."""
 SURE = 0.99
 """Chance to fit from which a plan counts as sure."""
 
@@ -67,23 +72,41 @@ def recommended(entry: Entry, slowest_s: float = math.inf, progress: Progress | 
 def _simplest(near: Near, limit_bytes: float) -> Candidate | None:
     """The plan of fewest mechanisms whose peak is within a limit; of those of a common shape, then the fastest."""
     most = near.mechanisms(near.fastest)
-    found = _fewest(near, limit_bytes, range(most))
-    if found is None and near.fastest.peak_memory_bytes <= limit_bytes:
+    fits = near.fastest.peak_memory_bytes <= limit_bytes
+    # More room than the fastest plan leaves may take as many mechanisms as it has.
+    together = _Together(near, limit_bytes, most - fits)
+    found = together.fewest(range(most))
+    if found is None and fits:
         found = near.fastest
     if found is None:
-        # Seldom needed: more room than the fastest plan leaves may take more mechanisms than it has.
-        found = _fewest(near, limit_bytes, (most, MOST))
+        # Or, seldom, more.
+        found = together.fewest((most, MOST))
         if found is not None:
-            found = _fewest(near, limit_bytes, range(most + 1, near.mechanisms(found))) or found
+            found = together.fewest(range(most + 1, near.mechanisms(found))) or found
     if found is None or near.is_common(found):
         return found
-    return near.fastest_of(limit_bytes, near.part(near.mechanisms(found), common=True)) or found
+    return together.fastest_of(near.mechanisms(found), common=True) or found
 
 
-def _fewest(near: Near, limit_bytes: float, numbers: Iterable[int]) -> Candidate | None:
-    """The fastest plan of at most so many mechanisms, for the first number that has one."""
-    plans = (near.fastest_of(limit_bytes, near.part(most, common=False)) for most in numbers)
-    return next((plan for plan in plans if plan is not None), None)
+class _Together:
+    """Parts of the space within a limit; those of more than ``ALONE`` and at most ``most`` mechanisms together."""
+
+    def __init__(self, near: Near, limit_bytes: float, most: int) -> None:
+        self._near, self._limit_bytes, self._most = near, limit_bytes, most
+        self._collected: Collected | None = None
+
+    def fewest(self, numbers: Iterable[int]) -> Candidate | None:
+        """The fastest plan of at most so many mechanisms, for the first number that has one."""
+        plans = (self.fastest_of(number, common=False) for number in numbers)
+        return next((plan for plan in plans if plan is not None), None)
+
+    def fastest_of(self, number: int, *, common: bool) -> Candidate | None:
+        """The fastest plan of at most so many mechanisms."""
+        near, limit_bytes = self._near, self._limit_bytes
+        if ALONE < number < self._most and self._collected is None:
+            self._collected = near.collected(limit_bytes, near.part(self._most, common=False))
+        among = self._collected if number <= self._most else None
+        return near.fastest_of(limit_bytes, near.part(number, common=common), among)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +142,17 @@ class Near:
     def _devices_per_node(self) -> int:
         return self.entry.hardware.pool.devices_per_node
 
-    def fastest_of(self, limit_bytes: float, part: Plain) -> Candidate | None:
-        """The fastest plan of a part of the space within a limit and the band."""
+    def fastest_of(self, limit_bytes: float, part: Plain, among: Collected | None = None) -> Candidate | None:
+        """The fastest plan of a part of the space within a limit and the band; ``among``: all that may be one."""
+        search = self._search(limit_bytes, part)
+        return (search.run(self.below_s) if among is None else search.run_in(among, self.below_s)).best
+
+    def collected(self, limit_bytes: float, part: Plain) -> Collected:
+        """The strategies of a part that may be within a limit and the band."""
+        return self._search(limit_bytes, part).collect(self.below_s)
+
+    def _search(self, limit_bytes: float, part: Plain) -> Search:
+        """The search of the fastest plan, to be run again."""
         search = copy(self.search)
         search.start_again(Incumbent(self.below_s))
         search.plain = part
@@ -129,7 +161,7 @@ class Near:
             search.rules = search.rules.relieving("every")
         search.limits = MemoryLimits(search.rules.limit_bytes, search.rules.host_limit_bytes)
         search.progress = None if self.progress is None else self._told
-        return search.run(self.below_s).best
+        return search
 
     def _told(self, snapshot: SearchProgress) -> None:
         """Whoever watches hears of the fastest plan, which stays what it is."""

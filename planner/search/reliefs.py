@@ -21,7 +21,7 @@ from planner.model.operators import layer_operators
 from planner.model.recompute import freed_operators
 from planner.predict.physics.physics import Physics
 from planner.question.problem import Problem
-from planner.strategy.strategy import RecomputeModule, Relief, Strategy
+from planner.strategy.strategy import OPERATOR_MODULES, RecomputeModule, Relief, Strategy
 
 MODULES: tuple[RecomputeModule, ...] = get_args(RecomputeModule)
 SETS: tuple[tuple[RecomputeModule, ...], ...] = tuple(
@@ -29,8 +29,6 @@ SETS: tuple[tuple[RecomputeModule, ...], ...] = tuple(
 )
 """Every set of modules, the small ones first."""
 OF_RECOMPUTE = frozenset({"recompute", "recompute_modules"})
-_OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
-"""What PyTorch's operator-level checkpointing is called: matmuls and attention stay, the rest runs again."""
 
 
 def relief_choices(problem: Problem) -> tuple[Relief, ...]:
@@ -44,7 +42,7 @@ def selective_sets(problem: Problem) -> list[tuple[RecomputeModule, ...]]:
     wanted = the_software(problem)
     physics = wanted.release.physics
     if physics.operator_checkpointing:
-        return [_OPERATOR_MODULES]
+        return [OPERATOR_MODULES]
     if wanted.release.space.columns.selective_modules:
         return [wanted.release.space.columns.selective_modules]
     kept: list[tuple[RecomputeModule, ...]] = []

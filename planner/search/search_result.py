@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from planner.predict.candidate import Candidate
+from planner.search.options import SearchProgress
 
 DEGREES = ("tp", "cp", "pp", "ep", "etp", "dp")
 Degrees = tuple[int, ...]
@@ -51,6 +52,11 @@ class SearchResult:
     def closed(self) -> bool:
         """Nothing that was not looked at can be faster."""
         return self.complete and not self.left_open
+
+    def snapshot(self, phase: str, reached_s: float | None) -> SearchProgress:
+        """What a caller hears meanwhile; ``reached_s``: nothing that is left is faster."""
+        incumbent_s = None if self.best is None else self.best.step_time_s
+        return SearchProgress(phase, self.bounded, self.evaluated, incumbent_s, reached_s)
 
     def others(self, shown: Collection[Candidate]) -> list[Candidate]:
         """The candidates of other degrees than those of the plans that are ``shown``, the fastest first."""

@@ -15,6 +15,7 @@ import numpy as np
 from planner.predict.cost.model_cost import ModelCost
 from planner.predict.cost.row_cost import CostModel
 from planner.search.bound import ROUNDING, BoundTerms, Schedules
+from planner.search.mechanisms import Part
 from planner.search.row_context import take
 from planner.search.space import Space
 from planner.strategy.rows import StrategyRows, first_of_each, schedule_class
@@ -57,10 +58,15 @@ class SharedSetups:
         own = {name: getattr(self.layouts, name)[self.layout[at]] for name in ("schedule", "vpp", "group")}
         return replace(self.terms.rows.take(self.setup[at]), **own)
 
-    def offloaded(self, below_s: float) -> SharedSetups | None:
-        """The rows with the optimizer on the host instead that may be faster than ``below_s``; None without any."""
-        loose_s = self.loose_s + self.terms.offload_s()[self.setup]
-        at = np.flatnonzero((self.terms.rows.zero[self.setup] > 0) & (loose_s < below_s))
+    def offloaded(self, below_s: float, part: Part | None = None) -> SharedSetups | None:
+        """The rows with the optimizer on the host instead that may be faster than ``below_s``; None without any.
+
+        Of ``part`` alone where it is given.
+        """
+        loose_s, able = self.loose_s + self.terms.offload_s()[self.setup], self.terms.rows.zero > 0
+        if part is not None:
+            able &= part.may_keep(replace(self.terms.rows, optimizer_offload=np.ones_like(able, dtype=np.int64)))
+        at = np.flatnonzero(able[self.setup] & (loose_s < below_s))
         if len(at) == 0:
             return None
         used, setup = np.unique(self.setup[at], return_inverse=True)
@@ -86,14 +92,19 @@ def shardings_by_setup(
     keyed: tuple[ModelCost, Ints],
     offloads: tuple[int, ...] | None,
     below_s: float = np.inf,
+    *,
+    part: Part | None = None,
 ) -> SharedSetups | None:
     """Shardings of some layouts, in the order of ``Space.shardings``; None where there are none.
 
-    Those that may be faster than ``below_s`` whatever their schedule.
+    Those that may be faster than ``below_s`` whatever their schedule; of ``part`` alone where it is given.
     """
     table, key = keyed
     first, of_layout = _setups(layouts, key)
     rows, seat = space.shardings(layouts.take(first), np.arange(len(first)), offloads, np.bincount(of_layout))
+    if part is not None:
+        kept = np.flatnonzero(part.may_keep(rows))
+        rows, seat = rows.take(kept), seat[kept]
     if len(rows) == 0:
         return None
     terms = BoundTerms(costs, rows, costs.rows(rows, (table, key[first[seat]])))

@@ -105,6 +105,11 @@ class StageRoom:
         moved = np.full((1, len(relieved_bytes)), moved_bytes)
         return ReliefOffer(relieved_bytes[None], _quotient(relief_s[None], saving), moved)
 
+    def offer(self, relieved_bytes: Array, a_flight_s: Array, moved_bytes: float = np.inf) -> ReliefOffer:
+        """Relief under which a layer keeps ``relieved_bytes``, by what a byte freed costs: see ``price``; [R] each."""
+        moved = np.full((1, len(relieved_bytes)), moved_bytes)
+        return ReliefOffer(relieved_bytes[None], self.price(a_flight_s), moved)
+
     def take(self, index: NDArray[np.int64]) -> StageRoom:
         """Some of the rows."""
         picked = copy(self)

@@ -14,7 +14,6 @@ from solver.arrays import Ints
 from solver.selection.kernel import BYTES, INT, INTS, kernel
 
 COMMA, MINUS, ZERO, NINE, OPEN, CLOSE = 44, 45, 48, 57, 91, 93
-BLANKS = (9, 10, 13, 32)
 BETWEEN, EXPECT_LIST, IN_LIST, EXPECT_NUMBER, AFTER_NUMBER, END = 0, 1, 2, 3, 4, 5
 
 

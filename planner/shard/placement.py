@@ -19,7 +19,6 @@ Layout = tuple[int, ...]
 
 REPLICATE = 0
 PARTIAL_KINDS = ("sum", "avg", "max", "min")
-PARTIAL_SUM = -1
 
 
 def shard(dim: int) -> Code:

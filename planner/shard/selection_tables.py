@@ -23,15 +23,13 @@ from planner.shard.folding import FoldedGraph
 from planner.shard.mesh_shapes import MeshShape
 from planner.shard.operator_graph import OperatorGraph, OperatorNode
 from planner.shard.operator_work import OperatorTimes
-from planner.shard.options import Codes, OperatorOptions, local_bytes, operator_options
+from planner.shard.options import OperatorOptions, local_bytes, operator_options
 from planner.shard.placement import REPLICATE
 from planner.shard.redistribution import PICOSECONDS, RedistributionTimes
 from planner.shard.training_state import TrainingState
 from planner.shard.variables import OWN_LAYOUT, Edge, Variable, Variables, variables_of
 from solver.arrays import Ints
 from solver.selection.problem import FORBIDDEN, SelectionProblem
-
-Allowed = dict[int, list[tuple[Codes | None, Codes | None]]]
 
 
 @dataclass(frozen=True)

@@ -82,17 +82,11 @@ class Mesh:
         return {**self.expert.coordinates(rank), **self.dense.coordinates(rank)}
 
     def pattern(self, axis: Axis) -> GroupPattern:
-        """Shape of the groups of an axis: factors of (size, stride)."""
-        return self._grid(axis).pattern(_members(axis))
+        """Shape of the groups of an axis: factors of (size, stride).
 
-    def size_and_stride(self, axis: Axis) -> tuple[int, int]:
-        """Group size and the distance of its nearest members.
-
-        Exact for single axes.  Joint axes that pp separates (dp_cp in the order tp-cp-ep-pp-dp) have gaps:
-        ``pattern(axis).is_regular`` is then False and ``pattern`` tells the whole shape.
+        Single axes are regular.  Joint axes that pp separates (dp_cp in the order tp-cp-ep-pp-dp) have gaps.
         """
-        pattern = self.pattern(axis)
-        return pattern.size, pattern.stride
+        return self._grid(axis).pattern(_members(axis))
 
     def groups(self, axis: Axis) -> list[tuple[int, ...]]:
         """All groups of an axis as rank tuples, in ascending order.  Costs time and memory of the whole world."""

@@ -61,3 +61,12 @@ LOOPED_SCHEDULES: frozenset[str] = frozenset(each.name for each in SCHEDULES if 
 SPLIT_SCHEDULES: frozenset[str] = frozenset(each.name for each in SCHEDULES if each.splits_backward)
 BREADTH_FIRST_SCHEDULES: frozenset[str] = frozenset(each.name for each in SCHEDULES if each.is_breadth_first)
 GROUPED_SCHEDULES: frozenset[str] = frozenset(each.name for each in SCHEDULES if each.is_grouped)
+
+
+def chunk_stages(pp: int, vpp: int, *, v_placed: bool) -> tuple[int, ...]:
+    """The pipeline rank of every chunk, in model order (length ``pp * vpp``).
+
+    Loop placement ``chunk % pp`` (arXiv 2104.04473); V schedules go down the ranks and back up, so rank r holds chunks
+    r and 2*pp-1-r (arXiv 2401.10241, section 6).
+    """
+    return (*range(pp), *reversed(range(pp))) if v_placed else tuple(range(pp)) * vpp

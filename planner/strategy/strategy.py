@@ -15,6 +15,8 @@ RecomputePolicy = Literal["none", "selective", "full"]
 CpKind = Literal["none", "ring", "all_to_all"]
 AxisOrder = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
 RecomputeModule = Literal["attention_core", "norm", "activation", "mlp", "moe"]
+OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
+"""What checkpointing of single PyTorch operators is called: matmuls and attention stay, the rest runs again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,18 @@ def builtin_clusters() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in CLUSTER_FOLDER.glob("*.yaml")))
 
 
+def is_cluster_path(reference: str) -> bool:
+    """Whether a file is meant, and not a name of the catalogue: a slash or a known suffix."""
+    return Path(reference).suffix.lower() in _SUFFIXES or "/" in reference
+
+
 def load_cluster(reference: str, num_devices: int | None = None) -> Cluster:
     """The cluster of a catalogue name (any case) or a YAML / JSON path, scaled to ``num_devices`` if given.
 
     Raises NotFound (unknown name, no such file) and DocumentInvalid (malformed, inconsistent, impossible number of
     devices).  An existing file wins over a catalogue name only if the reference looks like a path.
     """
-    if Path(reference).suffix.lower() in _SUFFIXES or "/" in reference:
+    if is_cluster_path(reference):
         cluster = read_cluster(load_document_file(Path(reference)), str(Path(reference)))
     else:
         cluster = _catalogue_cluster(_catalogue_name(reference))

@@ -49,16 +49,23 @@ NORM_WIDTHS = (4096, 8192, 2048, 16384)
 TOKEN_ROUNDS: tuple[tuple[int, ...], ...] = ((4096,), (16384,), (1024,), (8192, 2048, 256))
 ACTIVATION_WIDTHS = (14336, 3584, 28672)
 VOCABULARIES = (128256, 32000)
-EXPERTS: tuple[tuple[int, int, int], ...] = ((8, 14336, 4096), (8, 4096, 14336), (16, 4096, 4096), (32, 2048, 7168))
-"""(groups, n, k) of one device."""
-EXPERT_ROUNDS: tuple[tuple[int, ...], ...] = ((1024,), (256, 4096), (64, 16), (512, 2048))
+EXPERTS: tuple[tuple[int, int, int], ...] = (
+    (16, 3072, 4096), (16, 4096, 1536), (4, 4096, 7168), (4, 7168, 2048), (8, 28672, 4096), (8, 4096, 14336),
+    (32, 4096, 7168), (32, 7168, 2048), (16, 5760, 2880), (16, 2880, 2880), (20, 3072, 5120), (20, 5120, 1536),
+    (4, 3072, 4096), (4, 4096, 1536), (16, 1536, 2048), (16, 2048, 768), (128, 1536, 2048), (128, 2048, 768),
+    (8, 14336, 4096), (16, 4096, 4096), (32, 2048, 7168),
+)  # fmt: skip
+"""(groups, n, k) of one device: gate and up together, then down, of Qwen3-235B at ep 8 and 32, DeepSeek-V3 at ep 64 and
+8, Mixtral-8x7B, gpt-oss-120b at ep 8, GLM-4.5 at ep 8, Qwen3-30B at ep 8 and 1; then three of one matrix each."""
+EXPERT_ROUNDS: tuple[tuple[int, ...], ...] = ((256,), (16, 1024), (64, 4096), (4,), (1, 512, 2048))
+ROUTERS: tuple[tuple[str, int, int], ...] = (
+    ("softmax_topk", 128, 8), ("sigmoid_topk", 256, 8), ("softmax_topk", 8, 2), ("softmax_topk", 128, 4),
+)  # fmt: skip
+"""(choice, experts, experts of a token)."""
+PERMUTATIONS: tuple[tuple[int, int], ...] = ((4096, 8), (7168, 8), (4096, 2), (2880, 4))
+"""(hidden size, experts of a token)."""
 OPTIMIZER_ELEMENTS = (32 << 20, 256 << 20)
 COPY_BYTES = (256 << 20, 16 << 20, 1 << 20, 64 << 10, 4 << 10)
-
-
-def matmul_rows() -> list[int]:
-    """All row counts of the full grid, sorted."""
-    return sorted(m for rows in ROW_ROUNDS for m in rows)
 
 
 def generic_grid(name: GridName, *, host: bool) -> list[WantedShape]:
@@ -93,6 +100,12 @@ def _full(host: bool) -> Iterator[WantedShape]:
     yield from _rounds(
         "grouped_matmul", "experts", "m", EXPERT_ROUNDS, [{"num_groups": g, "n": n, "k": k} for g, n, k in EXPERTS]
     )
+    for name, experts, chosen in ROUTERS:
+        sizes = [{"num_experts": experts, "experts_per_token": chosen}]
+        yield from _rounds("router", name, "num_tokens", TOKEN_ROUNDS[:3], sizes)
+    moved = [{"hidden_size": width, "experts_per_token": chosen} for width, chosen in PERMUTATIONS]
+    for name in ("permute", "unpermute"):
+        yield from _rounds("permute", name, "num_tokens", TOKEN_ROUNDS[:3], moved)
     for norm in ("rms_norm", "layer_norm"):
         yield from _rounds("norm", norm, "num_tokens", TOKEN_ROUNDS, [{"hidden_size": width} for width in NORM_WIDTHS])
     for activation in ("silu_mul", "gelu"):
@@ -111,6 +124,9 @@ def _small(host: bool) -> Iterator[WantedShape]:
     yield from _rounds("matmul", "linear", "m", ((128,), (512,), (16,)), sites)
     yield from (_attention((4, 2, 64), length, value) for value, length in enumerate((256, 64), start=1))
     yield from _rounds("grouped_matmul", "experts", "m", ((64,),), [{"num_groups": 4, "n": 256, "k": 128}])
+    yield WantedShape("router", "softmax_topk", {"num_tokens": 256, "num_experts": 16, "experts_per_token": 2}, 1)
+    sizes = {"num_tokens": 256, "hidden_size": 256, "experts_per_token": 2}
+    yield from (WantedShape("permute", name, dict(sizes), 1) for name in ("permute", "unpermute"))
     yield from (
         WantedShape("norm", name, {"num_tokens": 512, "hidden_size": 512}, 1) for name in ("rms_norm", "layer_norm")
     )

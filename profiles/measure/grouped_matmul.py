@@ -6,7 +6,9 @@
 
 ``shape``: num_groups, m (mean rows of one group), n, k of the forward.  ``routing``: balanced, or power_law with
 ``rows_g`` proportional to ``rank^-POWER``.
-``torch.nn.functional.grouped_mm`` where torch has it, else one product a group; the detail says which.
+``torch.nn.functional.grouped_mm`` where torch has it, else one product a group; the detail says which.  fp8:
+``torch._scaled_grouped_mm`` with one scale a row, e4m3 on both sides, bf16 output; quantising is not part of the time.
+Its weight gradient sums over the rows of a group, of which the kernel takes whole sixteens only.
 """
 
 from __future__ import annotations
@@ -18,16 +20,18 @@ from typing import Any
 from profiles.measure.case import Case, Prepared, WantedShape
 from profiles.measure.device import MeasuredDevice, import_torch
 from profiles.measure.kind import DTYPE_BYTES, OperatorKind
-from profiles.measure.matmul import PHASES
+from profiles.measure.matmul import PHASES, fp8_dtypes
 from profiles.observations.records import Scalar
 
 POWER = 1.0
+SKEWED_AFTER = 2
+"""Rounds of a grid by which skewed routing comes later: first every number of rows, balanced."""
+SCALED_ROWS = 16
+"""Rows of a group in the fp8 weight gradient are a multiple of this: 16 bytes, what the kernel's loads take."""
 
 
 def grouped_cases(wanted: WantedShape, dtype: str) -> list[Case]:
-    """Three phases with two kinds of routing; fp8 is left out (torch's grouped fp8 product scales by row)."""
-    if dtype == "fp8":
-        return []
+    """Three phases with two kinds of routing."""
     groups, m, n, k = (wanted.sizes[name] for name in ("num_groups", "m", "n", "k"))
     elements = groups * (m * n + m * k + n * k)
     return [
@@ -38,11 +42,12 @@ def grouped_cases(wanted: WantedShape, dtype: str) -> list[Case]:
             dtype,
             {"num_groups": groups, "m": m, "n": n, "k": k},
             elements * DTYPE_BYTES[dtype],
-            wanted.value,
+            wanted.value + (SKEWED_AFTER if routing != "balanced" else 0),
             detail=_routing_detail(routing, groups, m),
         )
         for routing in ("balanced", "power_law")
         for phase, _ in PHASES
+        if dtype != "fp8" or phase != "wgrad" or (routing == "balanced" and m % SCALED_ROWS == 0)
     ]
 
 
@@ -63,6 +68,8 @@ def prepare_grouped(case: Case, device: MeasuredDevice) -> Prepared:
     groups, m, n, k = (case.shape[name] for name in ("num_groups", "m", "n", "k"))
     rows = rows_of_groups(str(case.detail["routing"]), groups, m)
     ends = list(accumulate(rows))
+    if case.dtype == "fp8":
+        return _prepare_fp8(case, device, ends)
     multiply, implementation = _multiply(torch, device, ends)
     weights = device.normal((groups, k, n), case.dtype)
     if case.phase == "forward":
@@ -96,4 +103,37 @@ def _multiply(torch: Any, device: MeasuredDevice, ends: list[int]) -> tuple[Call
     return loop, "one product a group"
 
 
-GROUPED_MATMUL = OperatorKind(grouped_cases, prepare_grouped, ("bf16", "fp16", "fp32"))
+def _prepare_fp8(case: Case, device: MeasuredDevice, ends: list[int]) -> Prepared:
+    """The second operand is column-major and the first row-major, as the kernel wants them."""
+    torch = import_torch()
+    found = fp8_dtypes(device)
+    if found is None:
+        raise NotImplementedError("fp8 is not supported by this device's matrix units")
+    groups, n, k = (case.shape[name] for name in ("num_groups", "n", "k"))
+    rows = ends[-1]
+
+    def scales(*sizes: int) -> Any:
+        return torch.ones(sizes, dtype=torch.float32, device=device.device)
+
+    def numbers(*sizes: int) -> Any:
+        return device.normal(sizes).to(found[0])
+
+    if case.phase == "wgrad":
+        left, right = numbers(k, rows), numbers(n, rows).t()
+        left_scale, right_scale = scales(k * groups), scales(n * groups)
+    else:
+        columns, summed = (n, k) if case.phase == "forward" else (k, n)
+        left, right = numbers(rows, summed), numbers(groups, columns, summed).transpose(-2, -1)
+        left_scale, right_scale = scales(rows), scales(groups, columns)
+    offsets = torch.tensor(ends, dtype=torch.int32, device=device.device)
+    fast = case.phase == "forward"
+
+    def call() -> object:
+        return torch._scaled_grouped_mm(
+            left, right, left_scale, right_scale, offs=offsets, out_dtype=torch.bfloat16, use_fast_accum=fast
+        )
+
+    return Prepared(call, {"implementation": "torch._scaled_grouped_mm, one scale a row", "fast_accumulation": fast})
+
+
+GROUPED_MATMUL = OperatorKind(grouped_cases, prepare_grouped)

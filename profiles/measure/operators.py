@@ -12,12 +12,16 @@ from profiles.measure.kind import OperatorKind
 from profiles.measure.matmul import MATMUL
 from profiles.measure.normalization import NORM
 from profiles.measure.optimizer import OPTIMIZER
+from profiles.measure.permutation import PERMUTE
+from profiles.measure.router import ROUTER
 from profiles.spelling import nearest_name
 
 KINDS: dict[str, OperatorKind] = {
     "matmul": MATMUL,
     "attention": ATTENTION,
     "grouped_matmul": GROUPED_MATMUL,
+    "router": ROUTER,
+    "permute": PERMUTE,
     "norm": NORM,
     "activation": ACTIVATION,
     "embedding": EMBEDDING,

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from profiles.arrays import Ints, Mask
 from profiles.observation_store.batch import StoredBatch
 from profiles.observation_store.query import BATCH_COLUMN, Selection, select, selected_batches
 from profiles.observation_store.schema import Kind
@@ -29,8 +29,6 @@ from profiles.observations.records import SHAPE_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-IntArray = npt.NDArray[np.int64]
 
 _MOST_CODES = 2**62
 _KEYS: dict[Kind, tuple[str, ...]] = {
@@ -128,7 +126,7 @@ def _conflicts_among(
         yield MeasuredTwice(kind, device, _key(its[0], keys), float(ratio[place]), by_speed)
 
 
-def _codes(rows: pa.Table, names: Sequence[str]) -> IntArray:
+def _codes(rows: pa.Table, names: Sequence[str]) -> Ints:
     """One whole number a row, equal for rows that agree in all columns (null agrees with null)."""
     codes, num_codes = np.zeros(rows.num_rows, np.int64), 1
     for name in names:
@@ -145,7 +143,7 @@ def _codes(rows: pa.Table, names: Sequence[str]) -> IntArray:
     return codes
 
 
-def _starts(changes: npt.NDArray[np.bool_]) -> IntArray:
+def _starts(changes: Mask) -> Ints:
     """Where spans begin, given whether each row after the first differs from the one before it."""
     return np.concatenate(([0], np.flatnonzero(changes) + 1))
 

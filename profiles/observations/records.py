@@ -39,11 +39,11 @@ class OperatorObservation:
     """One operator at one shape.  ``operator`` is the class, ``name`` what the source calls it.
 
     Classes: matmul, grouped_matmul, attention, decode_attention, norm, rotary, activation, embedding, cross_entropy,
-    router, moe (a whole expert layer), expert_dispatch, expert_combine, elementwise, softmax, dropout, optimizer, copy,
-    convolution, collective (a kernel of unknown size), module (named piece of a model), kernel (not attributed to an
-    operator), other.  m, n, k of a matmul are those of the product as it ran, [m, k] x [k, n]: the input's gradient of
-    a forward (m, n, k) is (m, k, n), the weight's (n, k, m).  Those of a grouped_matmul are the forward's, m the mean
-    rows of one group.
+    router, permute (tokens sorted by expert, or back), moe (a whole expert layer), expert_dispatch, expert_combine,
+    elementwise, softmax, dropout, optimizer, copy, convolution, collective (a kernel of unknown size), module (named
+    piece of a model), kernel (not attributed to an operator), other.  m, n, k of a matmul are those of the product as
+    it ran, [m, k] x [k, n]: the input's gradient of a forward (m, n, k) is (m, k, n), the weight's (n, k, m).  Those of
+    a grouped_matmul are the forward's, m the mean rows of one group.
     ``timing`` is None when the case failed (``ok`` False, ``error`` says how): a failure is data.
     """
 

@@ -93,23 +93,6 @@ class AssignmentObjective(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StableAndLate:
-    """``(G - 1) peak + total + hops + late`` for G rounds: Mist's objective, with the hops added."""
-
-    rounds: int
-    hides: float = 1.0
-
-    def value(self, peak: Array, total: Array, hops: Array, late: Array, stages: Array) -> Array:
-        """F; the number of stages does not matter."""
-        return self.least(peak, total, hops, late, 0)
-
-    def least(self, peak: Array, total: Array, hops: Array, late: Array, most_stages: int) -> Array:
-        """The same as ``value``."""
-        value: Array = (self.rounds - 1) * peak + total + hops + late
-        return value
-
-
-@dataclass(frozen=True, slots=True)
 class StageChoice:
     """One stage of an answer: its items, its option and its policy."""
 

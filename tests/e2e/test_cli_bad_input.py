@@ -225,7 +225,7 @@ def test_a_bug_is_one_line_and_exit_code_1(make: Callable[[], Exception], monkey
     def broken(*_: object, **__: object) -> None:
         raise make()
 
-    monkeypatch.setattr("profiles.catalogue.builtin_clusters", broken)
+    monkeypatch.setattr("planner.operations.operation.Session.named", broken)
     ran = run_here("clusters", "list")
     assert ran.exit_code == 1
     assert ran.stderr.startswith("error[internal]: unexpected ")

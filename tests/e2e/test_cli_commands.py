@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -303,13 +305,39 @@ def test_upgrading_an_upgraded_database_is_harmless() -> None:
     assert ok(run_here("db", "upgrade", "-o", "json")).json() == ok(run_here("db", "upgrade", "-o", "json")).json()
 
 
-def test_a_read_only_database_loses_no_plan(tmp_path: Path) -> None:
+def test_a_list_goes_on_after_a_plan_of_which_only_the_key_is_read(tmp_path: Path) -> None:
+    database = tmp_path / "plans.db"
+    words = ("plan", *SMALL, "--sequence-length", "4096", "--database", str(database), "-o", "json")
+    older, newer = (
+        ok(run_here(*words, "--pin", "tp=8", "--global-batch-size", batch)).json()["plan_id"] for batch in ("32", "64")
+    )
+    listing = ("plans", "list", "--database", str(database), "-o", "json", "--after", newer[:8])
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE documents SET body = '{}' WHERE sha = ?", (newer,))
+    assert run_here("plans", "show", newer, "--database", str(database)).exit_code != 0
+    assert [row["plan_id"] for row in ok(run_here(*listing)).json()] == [older]
+
+
+def no_database(tmp_path: Path) -> str:
+    """Where none can be written."""
     if os.geteuid() == 0:
-        target = "/proc/plans.db"
-    else:
-        (tmp_path / "closed").mkdir(mode=0o500)
-        target = str(tmp_path / "closed" / "plans.db")
-    ran = run_here("plan", *SMALL, *WORK, "--database", target)
+        return "/proc/plans.db"
+    (tmp_path / "closed").mkdir(mode=0o500)
+    return str(tmp_path / "closed" / "plans.db")
+
+
+def test_a_plan_that_cannot_be_stored_loses_no_launch_files(planned: dict[str, Any], tmp_path: Path) -> None:
+    other = next(name for name in ("megatron", "torchtitan") if name != planned["answer"]["backend"])
+    words = ("emit", str(planned["file"]), "--backend", other, "--out", str(tmp_path / "files"))
+    ran = run_here(*words, "--database", no_database(tmp_path), "-o", "json")
+    assert ran.exit_code == 2
+    assert ran.json()["backend"] == other
+    assert (tmp_path / "files" / "manifest.json").is_file()
+    assert ran.error()["slug"].startswith("store-")
+
+
+def test_a_read_only_database_loses_no_plan(tmp_path: Path) -> None:
+    ran = run_here("plan", *SMALL, *WORK, "--database", no_database(tmp_path))
     assert ran.exit_code == 2
     assert "error[store-" in ran.stderr
     assert "hint:" in ran.stderr

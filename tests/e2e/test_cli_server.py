@@ -257,6 +257,12 @@ def test_the_environment_names_the_service_and_the_key(
         assert key.partition(".")[2] not in made.stdout + made.stderr
         identity = made.json()["plan_id"]
         assert ok(run_here("plans", "show", identity, "-o", "json")).json()["plan_id"] == identity
+        # Files of the plan's own back-end are read: no key to plan is needed.
+        monkeypatch.setenv("MESHWRIGHT_API_KEY", reader)
+        ok(run_here("emit", identity, "--out", str(tmp_path / "files")))
+        other = run_here("emit", identity, "--backend", "deepspeed", "--out", str(tmp_path / "other"), "-o", "json")
+        assert (other.exit_code, other.error()["slug"]) == (2, "scope-missing")
+        monkeypatch.setenv("MESHWRIGHT_API_KEY", key)
         # Where a database is named, it is meant; and a command of this machine runs as ever.
         elsewhere = run_here("plans", "show", identity, "--database", str(tmp_path / "other.db"))
         assert elsewhere.exit_code == 3

@@ -15,11 +15,12 @@ from planner.backends.checking.worker import Worker
 from planner.backends.emission.emission import Emission
 from planner.backends.emission.write import manifest
 from planner.backends.maxtext.config_keys import KEYS_OF_A_PLAN, KEYS_OF_THE_USER
-from planner.backends.maxtext.decoder_blocks import decoder_block, model_keys
+from planner.backends.maxtext.decoder_blocks import decoder_block, model_keys, rotary_keys
 from planner.backends.maxtext.mesh_axes import KEYS
 from planner.backends.maxtext.read import parse_config
 from planner.backends.maxtext.validator import VALIDATOR, request
 from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION
+from planner.backends.rules.training_recipe import routing, stretch
 from planner.model.load import load_model
 from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
@@ -113,6 +114,8 @@ def test_broken_configs_are_refused(worker: Worker, edit: Callable[[str], str], 
         ("mixtral-8x7b", "mixtral-8x7b"),
         ("qwen3-8b", "qwen3-8b"),
         ("qwen3-30b-a3b", "qwen3-30b-a3b"),
+        ("qwen3-235b-a22b", "qwen3-235b-a22b"),
+        ("deepseek-v2", "deepseek2-236b"),
         ("deepseek-v3", "deepseek3-671b"),
         ("kimi-k2", "kimi-k2-1t"),
         ("gemma-2-27b", "gemma2-27b"),
@@ -125,7 +128,7 @@ def test_model_sizes_are_those_of_the_shipped_configs(worker: Worker, ours: str,
     block = decoder_block(model)
     assert block is not None
     keys = model_keys(model, block, 4096)
-    # Padded vocabularies, rope scaling and numbers that a description does not hold are the release's own.
+    # Padded vocabularies and numbers that a description does not hold are the release's own; rope scaling is ours too.
     free = {"vocab_size", "head_dim", "logits_via_embedding", "rope_max_timescale", "n_routing_groups"}
     different = {
         key: (value, shipped[key])
@@ -134,3 +137,28 @@ def test_model_sizes_are_those_of_the_shipped_configs(worker: Worker, ours: str,
     }
     assert different == {}
     assert block.name == shipped["decoder_block"]
+
+
+@pytest.mark.parametrize("name", ["deepseek-v3", "deepseek-v2", "kimi-k2", "qwen3-30b-a3b", "llama-3.1-8b"])
+def test_the_published_recipe_is_taken(name: str, worker: Worker) -> None:
+    model = load_model(name).model_copy(update={"mtp": None})
+    emission = emit(make_plan(Strategy(dp_shard=8, zero_stage=3, recompute="full"), model), "torchrun")
+    config = parse_config(emission.files[CONFIG_FILE])
+    recipe, stretched = routing(model), stretch(model)
+    assert config.get("load_balance_loss_weight") == (recipe.coefficient if recipe else None)
+    assert config.get("routed_bias_update_rate") == (recipe.bias_update_rate if recipe else None)
+    assert config.get("rope_type") == ({"yarn": "yarn", "llama3": "llama3.1"}[stretched.kind] if stretched else None)
+    verdict = worker.ask(asked(emission))
+    assert verdict.accepted, verdict
+    text = emission.files[CONFIG_FILE]
+    assert not worker.ask(asked(emission) | {"config": text.replace("rope_", "ropes_")}).accepted
+    assert not worker.ask(asked(emission) | {"config": text + "load_balance_loss_weights: 0.1\n"}).accepted
+
+
+@pytest.mark.parametrize("name", ["deepseek-v3", "kimi-k2"])
+def test_latent_attention_without_a_stretch_scales_nothing(name: str) -> None:
+    """Its softmax is scaled where more positions are declared than there were before the stretch."""
+    model = load_model(name).model_copy(update={"max_sequence_length": 8192})
+    keys = rotary_keys(model)
+    assert keys["max_position_embeddings"] == keys["original_max_position_embeddings"]
+    assert "rope_type" not in keys

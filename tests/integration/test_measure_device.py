@@ -46,7 +46,7 @@ def test_every_kind_is_measured(measured: Imported) -> None:
     assert {row.kind for row in batch.links} == {"host_memory"}
     assert all(row.bandwidth_bytes_per_s and row.bandwidth_bytes_per_s > 0 for row in batch.links)
     times = [row.timing for row in batch.operators if row.ok]
-    assert len(times) == 51
+    assert len(times) == 57
     for timing in times:
         assert timing is not None
         assert timing.min_s is not None
@@ -61,18 +61,18 @@ def test_every_phase_and_routing_is_there(measured: Imported) -> None:
     assert matmuls == {"forward": 9, "dgrad": 9, "wgrad": 9}
     grouped = {(row.phase, row.detail["routing"]) for row in rows if row.operator == "grouped_matmul"}
     assert grouped == {(phase, how) for phase in ("forward", "dgrad", "wgrad") for how in ("balanced", "power_law")}
-    for operator in ("attention", "norm", "activation", "embedding", "cross_entropy"):
+    for operator in ("attention", "router", "permute", "norm", "activation", "embedding", "cross_entropy"):
         assert {row.phase for row in rows if row.operator == operator} == {"forward", "backward"}
 
 
 def test_failures_are_data(measured: Imported) -> None:
     failed = [row for row in measured.batches[0].operators if not row.ok]
     assert {(row.operator, row.phase, row.dtype) for row in failed} == {
-        ("matmul", phase, "fp8") for phase in ("forward", "dgrad", "wgrad")
+        (operator, phase, "fp8") for operator in ("matmul", "grouped_matmul") for phase in ("forward", "dgrad", "wgrad")
     }
     assert all(row.timing is None and "fp8" in row.error for row in failed)
-    assert measured.facts["num_failed"] == 3
-    assert sum(measured.skipped.values()) == 24
+    assert measured.facts["num_failed"] == 6
+    assert sum(measured.skipped.values()) == 26
 
 
 def test_the_environment_says_where(measured: Imported) -> None:
@@ -87,7 +87,7 @@ def test_the_environment_says_where(measured: Imported) -> None:
 def test_a_budget_leaves_the_rest_out_and_says_so() -> None:
     imported = measure_device(quick_plan(time_budget_s=1e-6))
     assert imported.num_observations == 0
-    assert sum(imported.skipped.values()) == imported.facts["num_cases"] == 53
+    assert sum(imported.skipped.values()) == imported.facts["num_cases"] == 59
     assert all("time budget of 1e-06 s" in reason for reason in imported.skipped)
     assert [flag.code for flag in imported.flags] == ["left-out"]
 

@@ -14,6 +14,7 @@ from planner.backends.emission.write import write_emission
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE
 from planner.backends.megatron_bridge.read import read_back
 from planner.backends.megatron_bridge.validator import request
+from planner.backends.megatron_bridge.write import RECIPE_FILE, fusions
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
 from planner.question.problem import Workload
@@ -72,6 +73,7 @@ def test_what_we_emit_is_accepted_and_understood(name: str, tmp_path: Path, brid
     assert (facts["tp"], facts["pp"], facts["vpp"]) == (emitted.tp, emitted.pp, emitted.vpp)
     assert facts["data_parallel_size"] == emitted.dp
     assert facts["distributed_optimizer"] == (emitted.zero_stage >= 1)
+    assert facts["fusions"] == fusions(read_folder(path).plan())
 
 
 @pytest.mark.parametrize(
@@ -111,3 +113,23 @@ def test_unknown_overrides_are_refused_by_reading_back(tmp_path: Path) -> None:
     (path / OVERRIDES_FILE).write_text((path / OVERRIDES_FILE).read_text() + "model.tp=2\n")
     with pytest.raises(DocumentInvalid, match=r"model\.tp is not a field"):
         read_back(read_folder(path).files)
+
+
+FUSIONS: dict[str, tuple[str, str, str]] = {
+    "misspelt": ("'apply_rope_fusion'", "'apply_rotary_fusion'", "has no field apply_rotary_fusion"),
+    "no switch": ("'apply_rope_fusion': True", "'apply_rope_fusion': 'yes'", "apply_rope_fusion is a switch"),
+    "another field": ("'apply_rope_fusion'", "'num_layers'", "num_layers is a switch"),
+    "computed": ("FUSIONS = {", "FUSIONS = dict() or {", "FUSIONS is no mapping"),
+}
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+def test_fusions_that_the_provider_does_not_have_are_refused(name: str, tmp_path: Path, bridge: Worker) -> None:
+    old, new, message = FUSIONS[name]
+    path = folder(tmp_path / "out", BASE)
+    text = (path / RECIPE_FILE).read_text()
+    assert old in text
+    (path / RECIPE_FILE).write_text(text.replace(old, new))
+    verdict = bridge.ask(request(read_folder(path)))
+    assert (verdict.accepted, verdict.stage) == (False, "fields"), verdict
+    assert message in verdict.message

@@ -60,7 +60,9 @@ def test_without_a_profile_a_plan_leans_on_datasheets(client: TestClient, plan: 
 
 
 def test_an_estimate_under_another_input(client: TestClient) -> None:
-    asked = question(strategy={"tp": 8})
+    # Long enough that devices and links, not launches, decide the time.
+    workload = {"global_batch_size": 16, "sequence_length": 8192}
+    asked = question(workload=workload, strategy={"tp": 8, "micro_batch_size": 16})
 
     def seconds(**scale: float) -> Any:
         return client.post("/v1/estimates", json={**asked, "scale": scale}).json()["plan"]["step_time_s"]

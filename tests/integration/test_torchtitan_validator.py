@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from planner.backends.torchtitan.validator import VALIDATOR, request
 from planner.backends.torchtitan.values import parallelism
 from planner.backends.torchtitan.version import TORCHTITAN_VERSION, VERSIONS
 from planner.backends.torchtitan.write import violations_for
+from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 from planner.question.problem import Workload
 from planner.strategy.schedules import ScheduleName
@@ -223,3 +225,40 @@ def test_a_request_is_made_of_the_files(tmp_path: Path) -> None:
     assert asked["arguments"] == ["--module", "titan_plan", "--config", "plan"]
     assert set(asked["files"]) == {"titan_plan.py"}
     assert read_back(emission.files)[0].world_size == 8
+
+
+def published_deepseek(positions: int) -> ModelSpec:
+    """Small layers with the experts and positions that the published model is known by."""
+    return deepseek_like(experts=256).model_copy(update={"max_sequence_length": positions})
+
+
+@pytest.mark.parametrize(("positions", "stretched"), [(163_840, True), (8_192, False)])
+def test_routers_and_attention_multiply_as_in_the_published_model(
+    positions: int, stretched: bool, release: Worker
+) -> None:
+    plan = make_plan(
+        Strategy(dp_shard=8, zero_stage=2), published_deepseek(positions), backend="torchtitan", release=release.version
+    )
+    verdict = release.ask(question(emit(plan, "torchrun", release.version).files, 8, build=True))
+    assert verdict.accepted, verdict
+    plain = 48**-0.5
+    # 0.2.2 scales by the sequence that it trains on, which the 4,096 positions before the stretch hold.
+    factor = (0.1 * math.log(40) + 1) ** 2 if stretched and release.version == TORCHTITAN_VERSION else 1.0
+    recipe = verdict.facts["recipe"]
+    assert (recipe["route_scale"], recipe["route_norm"]) == ([2.5], [True])
+    assert recipe["softmax_scale"] == [pytest.approx(plain * factor)]
+    assert recipe["load_balance_coeff"] == [1e-3]
+
+
+def test_llama_3_1_is_built_and_stretched(release: Worker) -> None:
+    wanted = {"rotary_base": 500_000.0, "max_sequence_length": 131_072}
+    for model, factor in ((llama_like(), None), (llama_like().model_copy(update=wanted), 8.0)):
+        plan = make_plan(Strategy(dp_shard=8, zero_stage=2), model, backend="torchtitan", release=release.version)
+        files = emit(plan, "torchrun", release.version).files
+        name = "titan_plan.py" if "titan_plan.py" in files else "titan_model.py"
+        assert f'"rope_scaling_factor": {factor},' in files[name]
+        verdict = release.ask(question(files, 8, build=True))
+        assert verdict.accepted, verdict
+        assert verdict.facts["recipe"].get("llama_factor", []) == ([factor] if factor else [])
+        other = files[name].replace('"rope_scaling_factor"', '"rope_scaling"', 1)
+        assert not release.ask(question({**files, name: other}, 8, build=True)).accepted

@@ -18,10 +18,14 @@ from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.recheck import recheck_plan
 from tests.exhaustive_search import exhaustive_best
+from tests.sampling import drawn
 from tests.search_problems import Pin, Size, random_problem
 
 SIZE = Size(max_devices=8, max_layers=6, max_batch=12, narrowings=1)
 QUICK = SearchOptions(top_k=0)
+# Of each matrix some where an end holds no layer, with one chunk a device and with several.
+EMPTY_ENDS = (7007, 7008, 7027, 7031, 7036, 7038, 7043)
+MORE_EMPTY_ENDS = (8009, 8013, 8089, 8092)
 
 
 def _problem(seed: int) -> Problem:
@@ -70,12 +74,13 @@ def _agree(seed: int) -> str | None:
 
 
 def test_nothing_beats_the_plan_where_ends_may_be_empty() -> None:
-    found = Counter(_agree(seed) for seed in range(7000, 7060))
+    found = Counter(_agree(seed) for seed in drawn(range(7000, 7060), 20, kept=EMPTY_ENDS))
     assert found["L"] >= 3, found
     assert found["EL several"] + found["L several"] + found["E several"] >= 3, found
 
 
 @pytest.mark.slow
 def test_nothing_beats_the_plan_of_many_questions_where_ends_may_be_empty() -> None:
-    found = Counter(_agree(seed) for seed in range(8000, 8400))
-    assert sum(count for name, count in found.items() if name) >= 40, found
+    seeds = drawn(range(8000, 8400), 40, kept=MORE_EMPTY_ENDS)
+    found = Counter(_agree(seed) for seed in seeds)
+    assert sum(count for name, count in found.items() if name) >= len(seeds) // 10, found

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from planner.errors import DocumentInvalid
-from planner.predict.schedule.dependencies import cached_graph
 from planner.predict.schedule.in_flight import in_flight_chunks
 from planner.predict.schedule.orders import order_findings
 from planner.predict.schedule.simulate import simulate
 from planner.strategy.schedules import GROUPED_SCHEDULES, ScheduleName
+from tests.order_graphs import cached_graph
 
 SCHEDULES: list[tuple[ScheduleName, int]] = [
     ("gpipe", 1),

@@ -16,8 +16,7 @@ import pytest
 
 from planner.predict.schedule.action import Action, Kind, Order
 from planner.predict.schedule.orders import build_order
-from planner.predict.schedule.placement import chunk_ranks
-from planner.strategy.schedules import ScheduleName
+from planner.strategy.schedules import V_SCHEDULES, ScheduleName, chunk_stages
 
 torch = pytest.importorskip("torch")
 
@@ -55,7 +54,9 @@ def torch_order(schedule: ScheduleName, num_stages: int, vpp: int, num_microbatc
     from torch.distributed.pipelining import PipelineStage
     from torch.distributed.pipelining.schedules import get_schedule_class
 
-    mine = [chunk for chunk, rank in enumerate(chunk_ranks(schedule, num_stages, vpp)) if rank == 0]
+    mine = [
+        chunk for chunk, rank in enumerate(chunk_stages(num_stages, vpp, v_placed=schedule in V_SCHEDULES)) if rank == 0
+    ]
     with fake_group(num_stages):
         stages = [PipelineStage(torch.nn.Linear(1, 1), c, num_stages * vpp, torch.device("cpu")) for c in mine]
         built: Any = get_schedule_class(TORCH_NAMES[schedule])(

@@ -13,6 +13,7 @@ from planner.plan.timeline import plan_timeline
 from planner.question.problem import Constraints
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
+from tests.sampling import drawn, runs_whole
 from tests.search_problems import Size, random_problem
 
 SIZE = Size(max_devices=8, max_layers=7, max_batch=16, narrowings=1)
@@ -55,7 +56,10 @@ def test_the_headline_is_the_simulated_step() -> None:
 
 @pytest.mark.slow
 def test_the_headline_is_the_simulated_step_for_many_questions() -> None:
-    plans = [plan for seed in range(1000, 1400) if (plan := _plan(seed)) is not None]
-    assert len(plans) >= 200
+    # The kept one shards its experts over the tensor-parallel ranks and has no other data parallelism.
+    seeds = drawn(range(1000, 1400), 30, kept=(1035,))
+    plans = [plan for seed in seeds if (plan := _plan(seed)) is not None]
+    if runs_whole():
+        assert len(plans) >= 200
     for plan in plans:
         _check(plan)

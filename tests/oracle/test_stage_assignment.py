@@ -17,8 +17,8 @@ from solver.check import CheckFailed
 from solver.stage_assignment.assign import assign, relaxed_value, search_below
 from solver.stage_assignment.evaluate import check_assignment
 from solver.stage_assignment.stage_count import with_fewer_stages
-from solver.stage_assignment.tables import AssignmentTables, StableAndLate
-from tests.assignment_by_milp import assign_by_milp
+from solver.stage_assignment.tables import AssignmentTables
+from tests.assignment_by_milp import StableAndLate, assign_by_milp
 from tests.assignment_tables import every_assignment, mist_value, paced, random_tables
 
 

@@ -66,7 +66,7 @@ def _sample(problem: Problem, seed: int) -> Sample | None:
     leaves = Leaves(terms, reliefs, table, relief_bounds_s(terms, table.layers, reliefs, search.limits), at)
     draw = random.Random(seed)
     index = np.array(draw.sample(leaves.order.tolist(), min(LEAVES, len(leaves.order))), dtype=np.int64)
-    contexts = [row_context(search.costs, table, *leaves.leaf(one)) for one in index.tolist()]
+    contexts = [row_context(search.costs, table, *leaves.written_out(index[at : at + 1])) for at in range(len(index))]
     return Sample(search, leaves, index, contexts, [best_split(context, search.rules) for context in contexts])
 
 

@@ -7,6 +7,7 @@ second time through Numba, on copies of the same arguments.
 from __future__ import annotations
 
 import sys
+from random import Random
 from typing import Any, get_args
 
 import numpy as np
@@ -22,6 +23,7 @@ from solver.selection.kernel import Kernel
 from solver.selection.problem import SelectionProblem
 from solver.selection.solve import solve
 from tests.oracle.test_selection_exhaustive import dense_problem, random_problem
+from tests.unit.planner.test_line_dealings import random_line
 from tests.unit.solver.test_selection_solve import grid_problem
 
 pytestmark = pytest.mark.slow
@@ -84,6 +86,9 @@ def test_of_the_planner(compared: dict[str, int]) -> None:
         paths_of_ranks(schedule, (p, v, m, g))
     for text in (b"[[1, 2], [-3], []]", b"[[1.5]]", b"[]", b"[[999999999999999999]]"):
         integer_lists(text)
+    for seed in range(20):
+        line = random_line(Random(seed))
+        line.least_values(np.array([0, 1]), np.array([0, 2]), np.array([3, len(line.kinds)]))
     assert sorted(_kernels("planner.") - set(compared)) == []
 
 

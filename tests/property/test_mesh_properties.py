@@ -70,10 +70,11 @@ def test_degrees_multiply_to_the_world(mesh: Mesh) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(meshes())
-def test_regular_groups_are_what_size_and_stride_say(mesh: Mesh) -> None:
+def test_regular_groups_are_what_size_and_stride_of_the_pattern_say(mesh: Mesh) -> None:
     for axis in AXES:
-        if mesh.pattern(axis).is_regular:
-            size, stride = mesh.size_and_stride(axis)
+        pattern = mesh.pattern(axis)
+        if pattern.is_regular:
+            size, stride = pattern.size, pattern.stride
             for group in mesh.groups(axis):
                 assert group == tuple(range(group[0], group[0] + size * stride, stride))
 

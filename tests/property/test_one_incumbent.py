@@ -18,11 +18,13 @@ from planner.search.find import find_plan
 from planner.search.options import SearchOptions, SearchProgress
 from planner.search.recheck import recheck_plan
 from profiles.catalogue import load_cluster
+from tests.sampling import drawn
 from tests.search_problems import Size, random_problem
 
 QUICK = SearchOptions(top_k=0)
 SMALL = Size(max_devices=6, max_layers=5, max_batch=6)
-SEEDS = range(5000, 5060)
+# Those kept have plans of several back-ends, some copied from a larger space, some beaten by the unrestricted space.
+SEEDS = drawn(range(5000, 5060), 16, kept=(5000, 5006, 5027, 5030, 5040, 5047, 5049, 5053))
 ROUNDING = 1e-9
 
 

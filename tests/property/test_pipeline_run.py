@@ -16,10 +16,16 @@ from planner.predict.schedule.dependencies import order_graph
 from planner.predict.schedule.least_makespan import least_makespan_s
 from planner.predict.schedule.orders import build_order, order_findings
 from planner.predict.schedule.paths import ChunkTimes
-from planner.predict.schedule.placement import chunk_ranks
 from planner.predict.schedule.run import known_paths, run_pipeline
 from planner.predict.schedule.simulate import simulate
-from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.strategy.schedules import (
+    GROUPED_SCHEDULES,
+    LOOPED_SCHEDULES,
+    SPLIT_SCHEDULES,
+    V_SCHEDULES,
+    ScheduleName,
+    chunk_stages,
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,7 @@ def test_known_paths_bound_every_run(pipeline: Pipeline) -> None:
     paths = known_paths(pipeline.schedule, pipeline.sizes)
     longest_s = max(path.length_s(pipeline.times, pipeline.hop_s) for path in paths)
     assert longest_s <= pipeline.makespan_s() * (1 + 1e-9)
-    ranks = np.array(chunk_ranks(pipeline.schedule, *pipeline.sizes[:2]))
+    ranks = np.array(chunk_stages(*pipeline.sizes[:2], v_placed=pipeline.schedule in V_SCHEDULES))
     busy_s = np.bincount(ranks, pipeline.times.forward_s + pipeline.times.backward_s)
     assert longest_s >= pipeline.sizes[2] * busy_s.max() * (0.5 if pipeline.schedule in SPLIT_SCHEDULES else 1 - 1e-9)
 
@@ -133,7 +139,7 @@ def test_known_paths_bound_every_run(pipeline: Pipeline) -> None:
 def test_the_least_makespan_is_below_every_run(pipeline: Pipeline) -> None:
     """Of the sum and the maximum of the devices alone, and of what their first chunks take at least."""
     times, (p, v, m, _) = pipeline.times, pipeline.sizes
-    ranks = np.array(chunk_ranks(pipeline.schedule, p, v))
+    ranks = np.array(chunk_stages(p, v, v_placed=pipeline.schedule in V_SCHEDULES))
     busy_s = np.bincount(ranks, times.forward_s + times.backward_s)
     way_s = times.forward_s + (0.0 if pipeline.schedule in SPLIT_SCHEDULES else 1.0) * times.backward_s
     chunk_s = way_s[1:p].min() if p > 1 else 0.0

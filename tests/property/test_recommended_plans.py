@@ -8,8 +8,11 @@ import pytest
 from planner.errors import NoFeasiblePlan
 from planner.plan.plan import Plan
 from planner.question.problem import UNRESTRICTED, Objective, Problem
+from planner.search import recommend
+from planner.search.branch import Search
+from planner.search.dealt_later import Collected
 from planner.search.find import find_plan
-from planner.search.mechanisms import number_of_mechanisms
+from planner.search.mechanisms import MECHANISMS, number_of_mechanisms
 from planner.search.options import SearchOptions
 from planner.search.recheck import recheck_plan
 from planner.search.recommend import BAND, SURE
@@ -18,7 +21,7 @@ from tests.search_problems import Size, random_problem
 
 SMALL = Size(max_devices=6, max_layers=5, max_batch=8, narrowings=2)
 ROUNDING = 1e-9
-OTHERS = (7004, 7014, 7016, 7021, 7026, 7034, 7062, 7074, 7107, 7143, 7151, 7174, 7203, 7236)
+OTHERS = (7004, 7014, 7016, 7021, 7026, 7034, 7062, 7076, 7107, 7143, 7151, 7174, 7203, 7236)
 """Questions of which another plan than the fastest is recommended; of most that are drawn it is the fastest."""
 
 
@@ -82,3 +85,30 @@ def test_nothing_near_the_fastest_is_surer_or_has_fewer_mechanisms(seed: int) ->
     relieved = (rows.relief > 0).astype(np.int64)
     least, most = int((fewest - relieved).min()), int((fewest + may_be_uneven).min())
     assert least <= len(fastest.plan_mechanisms) <= most
+
+
+@pytest.mark.parametrize("seed", [*OTHERS[:8], *range(7300, 7306)])
+@pytest.mark.parametrize("backend", [UNRESTRICTED, "megatron"])
+def test_parts_that_are_bounded_together_give_the_plan_of_each_alone(
+    seed: int, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, collected = question(seed, backend), list[int]()
+    collect = Search.collect
+
+    def counted(search: Search, cutoff_s: float) -> Collected:
+        found = collect(search, cutoff_s)
+        collected.append(len(found))
+        return found
+
+    monkeypatch.setattr(Search, "collect", counted)
+    monkeypatch.setattr(recommend, "ALONE", len(MECHANISMS) + 2)
+    alone = planned(problem)
+    assert not collected
+    monkeypatch.setattr(recommend, "ALONE", -1)
+    together = planned(problem)
+    assert (alone is None) == (together is None)
+    if alone is None or together is None:
+        return
+    assert together.model_dump(exclude={"plan_id", "search"}) == alone.model_dump(exclude={"plan_id", "search"})
+    if seed in OTHERS and backend == UNRESTRICTED:
+        assert collected

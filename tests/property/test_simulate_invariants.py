@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from planner.predict.schedule.action import FORWARD, Action, Kind
-from planner.predict.schedule.dependencies import cached_graph
 from planner.predict.schedule.orders import order_findings
 from planner.predict.schedule.simulate import simulate
 from planner.predict.schedule.timeline import Timeline
 from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
+from tests.order_graphs import cached_graph
 
 Durations = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 SCHEDULES: tuple[ScheduleName, ...] = get_args(ScheduleName)

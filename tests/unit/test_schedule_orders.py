@@ -7,8 +7,7 @@ import pytest
 from planner.errors import DocumentInvalid
 from planner.predict.schedule.action import Action, Kind
 from planner.predict.schedule.orders import build_order
-from planner.predict.schedule.placement import chunk_ranks
-from planner.strategy.schedules import ScheduleName
+from planner.strategy.schedules import V_SCHEDULES, ScheduleName, chunk_stages
 from planner.strategy.strategy import Strategy
 
 SIZES: list[tuple[ScheduleName, int, int, int, int]] = [
@@ -34,7 +33,7 @@ def test_every_chunk_runs_every_microbatch_once_on_its_rank(
     schedule: ScheduleName, num_stages: int, vpp: int, num_microbatches: int, group: int
 ) -> None:
     order = build_order(schedule, num_stages, vpp, num_microbatches, group)
-    ranks = chunk_ranks(schedule, num_stages, vpp)
+    ranks = chunk_stages(num_stages, vpp, v_placed=schedule in V_SCHEDULES)
     halves = {
         Kind.FORWARD: (Kind.FORWARD,),
         Kind.BACKWARD: (Kind.INPUT_GRADIENT, Kind.WEIGHT_GRADIENT),
@@ -59,7 +58,9 @@ def test_placement_agrees_with_the_strategy(
     schedule: ScheduleName, num_stages: int, vpp: int, num_microbatches: int, group: int
 ) -> None:
     strategy = Strategy(pp=num_stages, vpp=vpp, schedule=schedule)
-    assert chunk_ranks(schedule, num_stages, vpp) == tuple(map(strategy.chunk_stage, range(num_stages * vpp)))
+    assert chunk_stages(num_stages, vpp, v_placed=schedule in V_SCHEDULES) == tuple(
+        map(strategy.chunk_stage, range(num_stages * vpp))
+    )
 
 
 def test_last_microbatch_group_takes_what_is_left() -> None:

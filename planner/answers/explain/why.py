@@ -6,6 +6,7 @@ from pydantic import Field
 
 from planner.answers.diff import worst_stage
 from planner.answers.explain.neighbours import Neighbour, neighbours
+from planner.answers.explain.trust_ladder import Rung, trust_ladder
 from planner.backends.asked import physics_of, software_of
 from planner.plan.communication_bill import Traffic, communication_bill
 from planner.plan.plan import Plan
@@ -59,6 +60,9 @@ class Explanation(Document):
         default=(), description="payload of one rank of a stage and one step: see planner.plan.communication_bill"
     )
     neighbours: tuple[Neighbour, ...] = ()
+    ladder: tuple[Rung, ...] = Field(
+        default=(), description="beyond 512 devices: cheap measurements that would settle the plan, in their order"
+    )
 
 
 def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
@@ -86,6 +90,7 @@ def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
         memory=memory,
         communication=communication_bill(plan, physics_of(plan)),
         neighbours=around,
+        ladder=trust_ladder(plan) if with_neighbours else (),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.answers.diff import PlanDiff, diff_plans
@@ -10,6 +11,7 @@ from planner.backends.backend import Software
 from planner.backends.registry import files_of, software
 from planner.errors import BackEndRefused, NoFeasiblePlan
 from planner.plan.plan import Plan
+from planner.question.problem import Problem
 from planner.search.find import find_plan
 from planner.search.options import Progress, SearchOptions
 
@@ -21,6 +23,8 @@ class PlanThere:
     plan: Plan
     difference: PlanDiff | None
     """None where the plan at hand is that back-end's already."""
+    searched: bool = False
+    """Whether the plan is new; a stored one, and the plan at hand, are not."""
 
     @property
     def slower_by(self) -> float:
@@ -29,26 +33,35 @@ class PlanThere:
 
 
 def plan_there(
-    plan: Plan, backend: str, options: SearchOptions | None = None, progress: Progress | None = None
+    plan: Plan,
+    backend: str,
+    options: SearchOptions | None = None,
+    progress: Progress | None = None,
+    known: Callable[[Problem], Plan | None] = lambda problem: None,
 ) -> PlanThere:
     """The plan itself where it is of ``backend`` (``NAME`` or ``NAME==RELEASE``), else the same question planned there.
 
-    Raises NotFound for a back-end or release that is not known or that no files can be written for, BackEndRefused
-    where it can run no plan of the question.
+    ``known``: finds a plan that no search could better; nothing is searched then.  Raises NotFound for a back-end or
+    release that is not known or that no files can be written for, BackEndRefused where it can run no plan of the
+    question.
     """
     wanted = software(backend)
     files_of(wanted)
     if wanted == software_of(plan):
         return PlanThere(plan, None)
+    question = inside(plan.problem, wanted)
+    stored = known(question)
+    if stored is not None:
+        return PlanThere(stored, diff_plans(plan, stored))
     try:
-        found = find_plan(inside(plan.problem, wanted), options, progress)
+        found = find_plan(question, options, progress)
     except NoFeasiblePlan as error:
         raise BackEndRefused(
             why_no_plan_there(wanted, error.what),
             where=f"--backend {backend}",
             hint=error.hint,
         ) from error
-    return PlanThere(found, diff_plans(plan, found))
+    return PlanThere(found, diff_plans(plan, found), searched=True)
 
 
 def why_no_plan_there(wanted: Software, what: str) -> str:

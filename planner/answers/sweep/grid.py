@@ -9,6 +9,7 @@ from itertools import product
 from planner.answers.sweep.question import SweepQuestion
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
+from planner.question.complete import complete_problem
 from planner.question.problem import Problem, Workload
 from profiles.cluster import Cluster
 from profiles.device import Device
@@ -43,7 +44,8 @@ def grid(question: SweepQuestion, sources: Sources) -> tuple[Cell, ...]:
     """Every cell of the sweep.
 
     A name that leads nowhere raises what its source raises.  A combination that cannot be (a device count that is no
-    whole number of nodes of one of the clusters) is a cell with its refusal.
+    whole number of nodes of one of the clusters, a histogram of other experts than the model's) is a cell with its
+    refusal.
     """
     models = {name: sources.model(name) for name in question.models}
     clusters = {name: sources.cluster(name) for name in question.clusters}
@@ -57,13 +59,11 @@ def grid(question: SweepQuestion, sources: Sources) -> tuple[Cell, ...]:
         there = scaled[cluster, count]
         problem, refusal = None, there if isinstance(there, DocumentInvalid) else None
         if isinstance(there, Cluster):
-            problem = Problem(
-                model=models[model],
-                cluster=there,
-                workload=workloads[length, batch],
-                constraints=question.constraints,
-                profile=profiles[cluster],
-            )
+            asked = (models[model], there, workloads[length, batch], question.constraints)
+            try:
+                problem = complete_problem(*asked, profile=profiles[cluster])
+            except DocumentInvalid as error:
+                refusal = error
         devices = clusters[cluster].num_devices if count is None else count
         cells.append(Cell(index, model, cluster, devices, length, batch, problem, refusal))
     return tuple(cells)
@@ -87,4 +87,5 @@ def _workload(question: SweepQuestion, sequence_length: int, global_batch_size: 
         gradient_dtype=question.gradient_dtype,
         images_per_sample=question.images_per_sample,
         dropout=question.dropout,
+        routing=question.routing,
     )

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from planner.question.older_documents import problem_of_today
 from planner.question.problem import Constraints, OptimizerName, Precision
+from planner.question.routing import ExpertLoad
 from profiles.document import Document
 
 Count = Annotated[int, Field(gt=0)]
@@ -30,6 +31,9 @@ class SweepQuestion(Document):
     gradient_dtype: Literal["fp32", "bf16"] = "fp32"
     images_per_sample: int = Field(default=0, ge=0)
     dropout: bool = False
+    routing: ExpertLoad | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
+    )
     constraints: Constraints = Field(default_factory=Constraints)
 
     @model_validator(mode="before")

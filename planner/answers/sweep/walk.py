@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from planner.answers.sweep.answer import Answer, planned, refused, without_plan
 from planner.answers.sweep.executor import Executor
@@ -17,8 +18,10 @@ from planner.answers.sweep.task import Outcome, Task
 from planner.plan.plan import Plan
 from planner.search.options import SearchOptions
 from planner.search.recheck import recheck_plan
-from planner.store.repository import Store
 from solver.check import CheckFailed
+
+if TYPE_CHECKING:
+    from planner.store.repository import Store
 
 
 def answers(

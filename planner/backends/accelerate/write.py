@@ -20,10 +20,11 @@ from planner.backends.deepspeed.config import ds_config
 from planner.backends.deepspeed.model_config import model_config
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
+from planner.backends.deepspeed.write import ALLOCATOR, MODEL_CONFIG_FILE, routing_assumptions
 from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.launch.spec import launch_spec
+from planner.backends.rules.optimizer_recipe import filled
 from planner.backends.rules.rule import rule_input
 from planner.plan.plan import Plan
 
@@ -54,14 +55,14 @@ def write(plan: Plan, version: str) -> BackEndFiles:
         script=TRAIN_SCRIPT,
         version=version,
         versions=versions,
-        environment=environment(config),
+        environment={**environment(config), **ALLOCATOR},
         assumptions=_assumptions(plan),
     )
 
 
 def training_script() -> str:
     """The text of ``train_accelerate.py``, a data file: this package must not import torch."""
-    return (Path(__file__).parent / f"{TRAIN_SCRIPT}.txt").read_text(encoding="utf-8")
+    return filled((Path(__file__).parent / f"{TRAIN_SCRIPT}.txt").read_text(encoding="utf-8"))
 
 
 def _text(value: dict[str, Any]) -> str:
@@ -74,7 +75,8 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         "Weights are random and the data synthetic; the script marks where yours go.",
         f"accelerate launch --config_file {CONFIG_FILE} {TRAIN_SCRIPT} starts the same run (more nodes: add"
         " --machine_rank, --main_process_ip and --main_process_port).",
-        "Rope scaling, initialisation and router losses take the transformers class's defaults.",
+        "Rope scaling and routing are as published; initialisation takes the transformers class's default.",
+        *routing_assumptions(plan.problem.model),
     ]
     if way(s) in ("FSDP", "MULTI_GPU", "NO"):
         lines.append("Accelerate keeps weights and optimizer states in fp32 and computes in the plan's precision.")

@@ -9,6 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from planner.backends.deepspeed.engine_rules import AUTOEP_PRESETS
+from planner.backends.rules.optimizer_recipe import (
+    BETAS,
+    CLIP_GRADIENT_NORM,
+    EPSILON,
+    LEARNING_RATE,
+    MUON_MOMENTUM,
+    SGD_MOMENTUM,
+    WEIGHT_DECAY,
+)
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
 from planner.strategy.strategy import Strategy
@@ -25,7 +34,7 @@ def ds_config(plan: Plan) -> dict[str, Any]:
         "train_micro_batch_size_per_gpu": s.micro_batch_size,
         "gradient_accumulation_steps": s.num_microbatches,
         "steps_per_print": 1_000_000_000,
-        "gradient_clipping": 1.0,
+        "gradient_clipping": CLIP_GRADIENT_NORM,
         "optimizer": _optimizer(problem, s),
         "zero_allow_untested_optimizer": True,
         "zero_optimization": _zero(problem, s),
@@ -49,10 +58,16 @@ def ds_config(plan: Plan) -> dict[str, Any]:
 def _optimizer(problem: Problem, s: Strategy) -> dict[str, Any]:
     kind = problem.workload.optimizer
     if kind == "sgd":
-        return {"type": "SGD", "params": {"lr": 1e-3, "momentum": 0.9}}
+        return {"type": "SGD", "params": {"lr": LEARNING_RATE, "momentum": SGD_MOMENTUM}}
     if kind == "muon":
-        return {"type": "Muon", "params": {"lr": 1e-3, "momentum": 0.95, "weight_decay": 0.1, "torch_adam": True}}
-    params: dict[str, Any] = {"lr": 1e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
+        numbers = {"lr": LEARNING_RATE, "momentum": MUON_MOMENTUM, "weight_decay": WEIGHT_DECAY}
+        return {"type": "Muon", "params": {**numbers, "torch_adam": True}}
+    params: dict[str, Any] = {
+        "lr": LEARNING_RATE,
+        "betas": list(BETAS),
+        "eps": EPSILON,
+        "weight_decay": WEIGHT_DECAY,
+    }
     if not s.optimizer_offload:
         # PyTorch's fused AdamW needs no compiler on the node; DeepSpeed's FusedAdam is built at the first start.
         params |= {"torch_adam": True, "fused": True}

@@ -2,8 +2,8 @@
 
 The inverse of ``planner.model.hf_config``: what is written here must read back as the same model, layer by layer
 (``buildable``); a model that does not survive the round trip cannot be trained by the emitted script.  Keys follow
-``transformers`` 5 (rotary settings under ``rope_parameters``).  What a ``ModelSpec`` does not hold (dropout, rope
-scaling, router auxiliary loss) takes the class's default.
+``transformers`` 5 (rotary settings under ``rope_parameters``).  Of what a ``ModelSpec`` does not hold, routing and rope
+scaling are those of ``rules.training_recipe`` where it knows them; the rest (dropout) takes the class's default.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from planner.backends.rules.rule import used_kinds
+from planner.backends.rules.training_recipe import Routing, routing, stretch
 from planner.model.hf_config import model_from_hf_config
 from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec, MoeSpec
 from profiles.errors import DocumentInvalid
@@ -68,7 +69,20 @@ def _base(spec: ModelSpec) -> dict[str, Any]:
 
 
 def _rope(spec: ModelSpec, attention: AttentionSpec) -> dict[str, Any]:
+    """``rope_parameters`` (transformers 5.23 modeling_rope_utils.py: _compute_yarn_parameters, _compute_llama3_*)."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": spec.rotary_base}
+    found = stretch(spec)
+    if found is not None:
+        rope |= {
+            "rope_type": found.kind,
+            "factor": found.factor,
+            "original_max_position_embeddings": found.original_positions,
+        }
+        if found.kind == "llama3":
+            rope |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+        else:
+            rope |= {"beta_fast": found.beta_fast, "beta_slow": 1.0}
+            rope |= {"mscale": found.mscale, "mscale_all_dim": found.mscale_all_dim}
     if attention.kind == "gqa" and attention.qk_rope_head_dim is not None:
         rope["partial_rotary_factor"] = attention.qk_rope_head_dim / attention.head_dim
     return rope
@@ -108,6 +122,9 @@ def _dense(spec: ModelSpec) -> dict[str, Any]:
         config["sliding_window"] = layer.attention.sliding_window
     if spec.family in {"qwen2", "qwen3"}:
         config |= _windows(spec)
+    if spec.family == "qwen2":
+        # The class has biases on queries, keys and values whatever the config says (modeling_qwen2.py: Qwen2Attention).
+        del config["attention_bias"]
     return config
 
 
@@ -138,6 +155,7 @@ def _mixtral(spec: ModelSpec) -> dict[str, Any]:
         "intermediate_size": moe.expert_intermediate_size,
         "num_local_experts": moe.num_experts,
         "num_experts_per_tok": moe.top_k,
+        "router_aux_loss_coef": _recipe(spec).coefficient,
         "sliding_window": used_kinds(spec)[0].attention.sliding_window,
     }
 
@@ -152,6 +170,8 @@ def _qwen_moe(spec: ModelSpec) -> dict[str, Any]:
             "moe_intermediate_size": moe.expert_intermediate_size,
             "num_experts": moe.num_experts,
             "num_experts_per_tok": moe.top_k,
+            "norm_topk_prob": _recipe(spec).normalizes,
+            "router_aux_loss_coef": _recipe(spec).coefficient,
             "decoder_sparse_step": 1,
             "mlp_only_layers": _dense_layers(spec),
         }
@@ -162,9 +182,13 @@ def _qwen_moe(spec: ModelSpec) -> dict[str, Any]:
     return config
 
 
+def _recipe(spec: ModelSpec) -> Routing:
+    return routing(spec) or Routing()
+
+
 def _routed(spec: ModelSpec) -> dict[str, Any]:
-    """Keys that glm4_moe and the DeepSeek classes share."""
-    moe = _experts(spec)
+    """Keys that glm4_moe and the DeepSeek classes share; a scale that is not known is left to the class."""
+    moe, recipe = _experts(spec), _recipe(spec)
     shared, rest = divmod(moe.shared_intermediate_size, moe.expert_intermediate_size)
     if rest:
         raise DocumentInvalid("the shared experts are not a whole number of experts wide", where=_WHERE)
@@ -176,6 +200,10 @@ def _routed(spec: ModelSpec) -> dict[str, Any]:
         "n_shared_experts": shared,
         "n_group": moe.num_groups,
         "topk_group": moe.top_k_groups,
+        "norm_topk_prob": recipe.normalizes,
+        **({} if recipe.scaling_factor is None else {"routed_scaling_factor": recipe.scaling_factor}),
+        # The class of DeepSeek-V2 looks at groups only with this method (modeling_deepseek_v2.py:101-104).
+        **({"topk_method": "group_limited_greedy"} if spec.family == "deepseek_v2" and moe.num_groups > 1 else {}),
         "first_k_dense_replace": len(_dense_layers(spec)),
         "num_nextn_predict_layers": 0,
     }
@@ -202,7 +230,7 @@ def _deepseek(spec: ModelSpec) -> dict[str, Any]:
             "qk_nope_head_dim": attention.head_dim - rotated,
             "v_head_dim": attention.v_head_dim,
             "rms_norm_eps": spec.norm_epsilon,
-            "rope_parameters": {"rope_type": "default", "rope_theta": spec.rotary_base},
+            "rope_parameters": _rope(spec, attention),
         }
     )
 

@@ -13,12 +13,18 @@ from planner.backends.deepspeed.training_document import TRAINING_FILE, training
 from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.rules.rule import mixtures, rule_input
+from planner.backends.rules.training_recipe import routing
+from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 
 MODEL_CONFIG_FILE = "model_config.json"
 
 
 TRAIN_SCRIPT = "train_deepspeed.py"
+ALLOCATOR = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+"""Without it pieces of freed memory are lost to a plan that fills the device; torch 2.8 knows this name alone."""
+LOSS_CLASSES = ("mixtral", "qwen2_moe", "qwen3_moe")
+"""Families whose transformers class has a balancing loss (5.23: router_aux_loss_coef is used in the model's file)."""
 
 
 def write(plan: Plan, version: str) -> BackEndFiles:
@@ -51,15 +57,15 @@ def _text(value: dict[str, Any]) -> str:
 def _environment(plan: Plan) -> dict[str, str]:
     """TP and Ulysses overlap needs kernels to start in the order in which they were queued."""
     s = plan.chosen()
-    return {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if s.overlap_tp else {}
+    return ALLOCATOR | ({"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if s.overlap_tp else {})
 
 
 def _assumptions(plan: Plan) -> tuple[str, ...]:
     s, model = plan.chosen(), plan.problem.model
     lines = [
         "Weights are random and the data synthetic; the script marks where yours go.",
-        "model_config.json holds what the plan holds; dropout, rope scaling and router losses take the transformers"
-        " class's defaults.",
+        "model_config.json holds what the plan holds, and rope scaling and routing as published; dropout takes the"
+        " transformers class's default.",
         "Attention runs through PyTorch's scaled_dot_product_attention.",
     ]
     if s.optimizer_offload:
@@ -68,10 +74,36 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         lines.append("AutoTP shards a model that every rank first builds whole in host memory.")
     if s.schedule == "dualpipev":
         lines.append("DeepSpeed's DualPipeV does not defer weight gradients, so its bubble is larger than DualPipeV's.")
+    lines += routing_assumptions(model)
     if s.ep > 1:
         lines.append("Experts run through AutoEP without capacity limits; load imbalance is not planned for.")
     if mixtures(model) and s.ep == 1:
         lines.append("Without ep every rank holds and runs all experts of its samples.")
+    return tuple(lines)
+
+
+def routing_assumptions(model: ModelSpec) -> tuple[str, ...]:
+    """What a transformers class does not do by itself for experts.
+
+    The loss of mixtral and the Qwen classes is added where ``output_router_logits`` is true (modeling_qwen3_moe.py:652)
+    and holds one number a token, layer, choice and expert, which no prediction counts; other classes have none.
+    """
+    recipe = routing(model)
+    if recipe is None:
+        return ()
+    lines = []
+    if model.family in LOSS_CLASSES:
+        lines.append(
+            "YOURS: nothing balances the experts until output_router_logits is true in model_config.json; the plan"
+            f" takes them to be balanced and counts no memory for that loss (coefficient: {recipe.source})."
+        )
+    else:
+        lines.append(
+            "YOURS: nothing balances the experts, which the plan takes to be balanced: the transformers class has no"
+            " balancing loss and updates no bias."
+        )
+    if recipe.scaling_factor is None:
+        lines.append("YOURS: routed_scaling_factor in model_config.json, not known for this size.")
     return tuple(lines)
 
 

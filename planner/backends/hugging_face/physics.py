@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.backends.pytorch_fsdp.physics import EAGER
+from planner.predict.physics.host import EAGER_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 TRANSFORMERS = Physics(
@@ -10,6 +11,8 @@ TRANSFORMERS = Physics(
     summary="Layers of Hugging Face transformers, eager, under any data parallelism",
     attention="flash2",
     unfused=EAGER,
+    launch_s=EAGER_LAUNCH_S,
+    eager_pointwise=True,
     keeps_gate_output=True,
     norm_copies=2.0,
     reduces_each_column=True,
@@ -25,12 +28,14 @@ hidden 512, width 1536, 8 and 4 heads, 2 x 256 tokens): 23.29 x 16-bit hidden st
 Query, key, value, gate and up projections are linear layers of their own, each of which sums its input gradient over
 the tensor-parallel ranks (models/llama/configuration_llama.py:49-57; distributed/tensor_parallel.py:606; deepspeed
 0.19.8, module_inject/layers.py:258-320): five all_reduces in a layer's backward pass, not two.
-Launches and calls of the host: *not studied* (eager layers launch several times as many kernels as fused ones)."""
+Launches of the host: those of another eager back-end (``planner.predict.physics.host``, EAGER_LAUNCH_S)."""
 HUGGING_FACE = Physics(
     name="hugging-face",
     summary="Hugging Face models, eager, one device or plain data parallelism",
     attention="unfused",
     unfused=EAGER,
+    launch_s=EAGER_LAUNCH_S,
+    eager_pointwise=True,
     dropout=True,
 )
 """Dropout of 0.1 in the configurations of GPT-2, OPT and BERT (transformers, GPT2Config and so on)."""

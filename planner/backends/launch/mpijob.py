@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from planner.backends.launch import mpirun, pods
-from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
 from planner.errors import BackEndRefused
@@ -31,7 +30,7 @@ def launch_files(spec: LaunchSpec) -> LaunchFiles:
         )
     scripts = {mpirun.RANK_SCRIPT: mpirun.rank_script(spec), LAUNCH_SCRIPT: _launch_script(spec)}
     files = {**spec.files, **scripts}
-    manifests = {pods.MANIFEST: manifest_text(mpijob(spec, sorted(files)), head=_HEAD)}
+    manifests = {pods.MANIFEST: pods.job_manifest(spec, mpijob(spec, sorted(files)), _HEAD)}
     notes = (
         "The image has Open MPI and sshd; sshd must be able to start as the image's user.",
         *pods.pod_notes(spec, pods.MANIFEST, _ASSUMED),

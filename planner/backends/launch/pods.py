@@ -33,6 +33,8 @@ RESOURCES: dict[Vendor, str] = {
 }
 """Extended resource of each vendor's device plugin."""
 _JOB_LABEL = "meshwright/job"
+_PLAN_ANNOTATION = "meshwright/plan-id"
+"""A label may have 63 letters, and an id has 64."""
 _LONGEST_NAME = 40
 """Controllers append ``-node-0-0`` and the like, and the sum must stay a label of 63 letters."""
 
@@ -51,8 +53,9 @@ def metadata(spec: LaunchSpec, annotations: Mapping[str, str] | None = None) -> 
     made: dict[str, Any] = {"name": object_name(spec)}
     if spec.settings.namespace:
         made["namespace"] = spec.settings.namespace
-    if annotations:
-        made["annotations"] = dict(annotations)
+    told = ({_PLAN_ANNOTATION: spec.plan_id} if spec.plan_id else {}) | dict(annotations or {})
+    if told:
+        made["annotations"] = told
     return made
 
 
@@ -181,10 +184,36 @@ def job_files(spec: LaunchSpec, job: Mapping[str, Any], head: str, assumed: str,
     ``head`` says what the object is, ``assumed`` in which order the pods stand without named hosts.
     """
     files = node_files(spec)
-    manifests = {MANIFEST: manifest_text(job, head=head), **files_manifest(spec, pod_files(spec))}
+    manifests = {MANIFEST: job_manifest(spec, job, head), **files_manifest(spec, pod_files(spec))}
     told = (*notes, *pod_notes(spec, MANIFEST, assumed))
     executables = frozenset({torchrun.LAUNCH_SCRIPT})
     return LaunchFiles({**files, **manifests}, apply_command(spec, MANIFEST), executables, told)
+
+
+def job_manifest(spec: LaunchSpec, job: Mapping[str, Any], head: str) -> str:
+    """The text of a job object; where ranks talk over NICs, with lines to uncomment for them.
+
+    The NICs are a resource that the cluster's device plugin names, or the host's own network; without either NCCL falls
+    back to TCP.
+    """
+    text = manifest_text(job, head=head)
+    if not spec.rdma:
+        return text
+    nics = ("# SITE: NICs, as your RDMA device plugin names them, in requests and limits", '# rdma/hca: "1"')
+    network = (
+        "# SITE: the host's network, where the pod's own does not have the NICs",
+        "# hostNetwork: true",
+        "# dnsPolicy: ClusterFirstWithHostNet",
+        "# SITE: variables of the network (NCCL_IB_HCA, NCCL_SOCKET_IFNAME): emit with --env NAME=VALUE",
+    )
+    device, lines = f"{device_resource(spec)}:", []
+    for line in text.splitlines():
+        word = line.lstrip()
+        before = network if word == "containers:" else ()
+        after = nics if word.startswith(device) else ()
+        indent = line[: len(line) - len(word)]
+        lines += [*(indent + each for each in before), line, *(indent + each for each in after)]
+    return "\n".join(lines) + "\n"
 
 
 def files_manifest(spec: LaunchSpec, files: Mapping[str, str]) -> dict[str, str]:
@@ -229,7 +258,7 @@ def pod_notes(spec: LaunchSpec, manifest: str, assumed: str) -> tuple[str, ...]:
         notes.append(f"Copy this folder to the root of the volume of claim {spec.settings.files_claim} first.")
     notes.append("Data and checkpoints need volumes of your own in the pod template, or an image that has them.")
     if spec.rdma:
-        notes.append("NICs are asked for by a resource that your RDMA device plugin names; add it to the resources.")
+        notes.append(f"NICs, host network and variables of the network have places marked SITE in {manifest}.")
     if spec.vendor == "Google":
         notes.append("TPU pods also need cloud.google.com/gke-tpu-accelerator and -topology node selectors.")
     return (*notes, *order_note(spec, assumed))

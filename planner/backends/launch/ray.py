@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from planner.backends.launch import pods, torchrun
-from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec, order_note
 from planner.errors import BackEndRefused
 from profiles.device import Vendor
@@ -48,7 +47,7 @@ def launch_files(spec: LaunchSpec) -> LaunchFiles:
     ]
     if not spec.settings.image:
         notes.append(f"Set the image in {MANIFEST} (the line marked YOURS), or emit with --image.")
-    manifests = {MANIFEST: manifest_text(ray_job(spec, sorted(files)), head="A RayJob of KubeRay 1.2 or newer.")}
+    manifests = {MANIFEST: pods.job_manifest(spec, ray_job(spec, sorted(files)), "A RayJob of KubeRay 1.2 or newer.")}
     manifests |= pods.files_manifest(spec, files)
     executables = frozenset({torchrun.LAUNCH_SCRIPT})
     return LaunchFiles({**own, **manifests}, submit_command(DRIVER), executables, tuple(notes))

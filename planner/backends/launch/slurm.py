@@ -2,7 +2,8 @@
 
 Task distribution stays ``block``: another one deals ranks across nodes in turn and breaks the placement.  With named
 hosts it is ``arbitrary``: task i runs on line i of ``$SLURM_HOSTFILE`` (srun(1), Slurm 22.05), and each task verifies
-that.  Site settings (partition, account, time) are left to the command line or to the marked lines.
+that.  Site settings (partition, account, time, container) are left to the command line or to the marked lines.
+The one task of a node starts all its ranks, so ``srun`` may not bind it to a core (``--cpu-bind``, srun(1)).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def job_script(spec: LaunchSpec) -> str:
 #SBATCH --mem=0
 #SBATCH --distribution=block
 #SBATCH --output=%x-%j.log
-{_place(spec)}# Yours to set, here or on the sbatch command line:
+{_comment(spec)}{_place(spec)}# Yours to set, here or on the sbatch command line:
 ##SBATCH --partition=
 ##SBATCH --account=
 ##SBATCH --time=
@@ -67,7 +68,16 @@ fi
 export MASTER_ADDR=${{HOSTS[0]}}
 export MASTER_PORT=${{MASTER_PORT:-{port}}}
 
+# Yours: more words for srun, here or in the environment, for example a container (pyxis) and another binding:
+#   SRUN_ARGS="--container-image=IMAGE --container-mounts=$PLAN_DIR:$PLAN_DIR --cpu-bind=verbose,none"
+read -r -a SRUN_WORDS <<< "${{SRUN_ARGS:-}}"
+
 {_step(spec)}"""
+
+
+def _comment(spec: LaunchSpec) -> str:
+    """The whole id of the plan, which ``squeue -o %k`` and ``scontrol show job`` show."""
+    return f'#SBATCH --comment="meshwright plan {spec.plan_id}"\n' if spec.plan_id else ""
 
 
 def _devices(spec: LaunchSpec) -> str:
@@ -97,7 +107,8 @@ mapfile -t HOSTS < "$SLURM_HOSTFILE"
 
 def _step(spec: LaunchSpec) -> str:
     if spec.hosts:
-        return f"""srun --kill-on-bad-exit=1 --distribution=arbitrary --ntasks={spec.num_nodes} bash -c '
+        return f"""srun --kill-on-bad-exit=1 --cpu-bind=none --distribution=arbitrary --ntasks={spec.num_nodes} \\
+  ${{SRUN_WORDS[@]+"${{SRUN_WORDS[@]}}"}} bash -c '
   wanted=$(sed -n "$((SLURM_PROCID + 1))p" "$SLURM_HOSTFILE")
   if [ "$wanted" != "$SLURMD_NODENAME" ]; then
     echo "task $SLURM_PROCID is on $SLURMD_NODENAME, not on $wanted: ranks would be out of order" >&2
@@ -105,6 +116,7 @@ def _step(spec: LaunchSpec) -> str:
   fi
   NODE_RANK=$SLURM_PROCID exec bash "$PLAN_DIR/{torchrun.LAUNCH_SCRIPT}"'
 """
-    return f"""srun --kill-on-bad-exit=1 --distribution=block --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
+    return f"""srun --kill-on-bad-exit=1 --cpu-bind=none --distribution=block --ntasks="$SLURM_JOB_NUM_NODES" \\
+  --ntasks-per-node=1 ${{SRUN_WORDS[@]+"${{SRUN_WORDS[@]}}"}} \\
   bash -c 'NODE_RANK=$SLURM_NODEID exec bash "$PLAN_DIR/{torchrun.LAUNCH_SCRIPT}"'
 """

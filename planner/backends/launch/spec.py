@@ -47,6 +47,8 @@ class LaunchSpec:
     """Of the devices, for launchers that ask for them by kind; empty = not told."""
     scale_up_domain: int = 0
     """Devices that reach each other without the network; 0 = not told."""
+    plan_id: str = ""
+    """The whole id of the plan, for launchers whose jobs have room for it; the name has its beginning."""
 
     @property
     def world_size(self) -> int:
@@ -100,6 +102,7 @@ def launch_spec(
         process_drives_node=process_drives_node,
         files=files,
         settings=settings,
+        plan_id=plan.plan_id,
     )
 
 
@@ -120,13 +123,14 @@ def spec_on_cluster(  # one job, told once
     process_drives_node: bool = False,
     files: Mapping[str, str] | None = None,
     settings: LaunchSettings = LaunchSettings(),  # noqa: B008  # frozen
+    plan_id: str = "",
 ) -> LaunchSpec:
     """Fit ``world_size`` ranks on the cluster's nodes.
 
     Nodes are filled completely: every launcher starts equally many ranks a node.
 
     Raises BackEndRefused when the world size is not a whole number of nodes, or when the pools' nodes differ in size;
-    DocumentInvalid when fewer hosts are named than nodes are needed.
+    DocumentInvalid when fewer hosts are named than nodes are needed, or a variable contradicts the plan's own.
     """
     sizes = sorted({pool.devices_per_node for pool in cluster.pools})
     if len(sizes) > 1:
@@ -148,13 +152,14 @@ def spec_on_cluster(  # one job, told once
             hint=f"name at least {num_nodes} hosts; the first {num_nodes} are used",
         )
     first = cluster.pools[0]
+    _demand_agreement(environment, settings)
     return LaunchSpec(
         job_name=name,
         num_nodes=num_nodes,
         devices_per_node=devices_per_node,
         script=script,
         arguments=arguments,
-        environment=dict(environment),
+        environment={**environment, **settings.variables()},
         process_drives_node=process_drives_node,
         vendor=first.device.vendor,
         rdma=num_nodes > 1 and first.nics_per_node > 0,
@@ -163,7 +168,20 @@ def spec_on_cluster(  # one job, told once
         settings=settings,
         architecture=first.device.architecture,
         scale_up_domain=first.scale_up.domain_size,
+        plan_id=plan_id,
     )
+
+
+def _demand_agreement(environment: Mapping[str, str], settings: LaunchSettings) -> None:
+    """Raises DocumentInvalid for a variable that the plan needs at another value than the user's."""
+    given = settings.variables()
+    problems = [
+        f"the plan needs {name}={value}, --env says {given[name]!r}"
+        for name, value in sorted(environment.items())
+        if given.get(name, value) != value
+    ]
+    if problems:
+        raise DocumentInvalid("; ".join(problems), where="--env", hint="leave it out, or plan for what you want to set")
 
 
 def order_note(spec: LaunchSpec, assumed: str) -> tuple[str, ...]:

@@ -15,6 +15,13 @@ from planner.backends.maxtext.hardware import attention_keys, is_tpu, quantizati
 from planner.backends.maxtext.mesh_axes import MESH_AXES, axis_sizes, mesh_keys, mesh_split
 from planner.backends.maxtext.saved_tensors import remat_keys
 from planner.backends.maxtext.version import MAXTEXT_VERSION
+from planner.backends.rules.optimizer_recipe import (
+    BETAS,
+    CLIP_GRADIENT_NORM,
+    EPSILON,
+    LEARNING_RATE,
+    WEIGHT_DECAY,
+)
 from planner.backends.rules.rule import scale_up_devices
 from planner.errors import BackEndRefused
 from planner.plan.plan import Plan
@@ -39,7 +46,17 @@ def config(plan: Plan, block: DecoderBlock) -> dict[str, dict[str, Any]]:
         },
         "Attention": attention_keys(architecture, s),
         "Numbers": _numbers(plan, architecture),
-        "Yours": {"dataset_type": "synthetic", "enable_checkpointing": False, "steps": 100},
+        "Yours": {
+            "dataset_type": "synthetic",
+            "enable_checkpointing": False,
+            "steps": 100,
+            "learning_rate": LEARNING_RATE,
+            "adam_b1": BETAS[0],
+            "adam_b2": BETAS[1],
+            "adam_eps": EPSILON,
+            "adam_weight_decay": WEIGHT_DECAY,
+            "gradient_clipping_threshold": CLIP_GRADIENT_NORM,
+        },
     }
 
 

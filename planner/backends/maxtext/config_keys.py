@@ -74,6 +74,8 @@ KEYS_OF_A_PLAN: dict[str, Check] = {
             "num_pipeline_repeats",
             "num_pipeline_microbatches",
             "rope_max_timescale",
+            "max_position_embeddings",
+            "original_max_position_embeddings",
             "num_experts",
             "num_experts_per_tok",
             "base_moe_mlp_dim",
@@ -94,7 +96,7 @@ KEYS_OF_A_PLAN: dict[str, Check] = {
         logits_via_embedding normalize_embedding_logits use_qk_norm attention_bias norm_topk_prob routed_bias
         fused_qkv use_iota_embed use_post_attn_norm use_post_ffw_norm allow_split_physical_axes
         shard_optimizer_over_data scan_layers optimizer_memory_host_offload packing context_parallel_load_balance
-        use_tokamax_splash enable_dropout use_qwix_quantization
+        use_tokamax_splash enable_dropout use_qwix_quantization moe_use_megatron_seq_aux_loss
         """),
         _switch,
     ),
@@ -104,6 +106,11 @@ KEYS_OF_A_PLAN: dict[str, Check] = {
             "attn_logits_soft_cap",
             "final_logits_soft_cap",
             "routed_scaling_factor",
+            "routed_bias_update_rate",
+            "load_balance_loss_weight",
+            "rope_factor",
+            "beta_fast",
+            "mscale",
             "dropout_rate",
         ],
         _number,
@@ -112,6 +119,7 @@ KEYS_OF_A_PLAN: dict[str, Check] = {
     "per_device_batch_size": _batch,
     "mlp_activations": _words,
     "attention_type": _one_of("global", "mla"),
+    "rope_type": _one_of("yarn", "llama3.1"),
     "routed_score_func": _one_of("softmax", "sigmoid"),
     "hardware": _one_of("tpu", "gpu"),
     "mesh_axes": _one_of(list(MESH_AXES)),

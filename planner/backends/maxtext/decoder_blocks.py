@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.backends.rules.rule import mixture, used_kinds
+from planner.backends.rules.training_recipe import Routing, routing, stretch
 from planner.model.spec import AttentionSpec, ModelSpec, MoeSpec
+
+LLAMA_FACTOR = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +89,6 @@ BLOCKS: Mapping[str, DecoderBlock] = {
 }
 """Model family -> block.  Families that are not here are refused by rule M1."""
 
-ROUTED_SCALING: Mapping[str, float] = {"deepseek_v2": 16.0, "deepseek_v3": 2.5, "kimi_k2": 2.827}
-"""Factor on the routed experts' output, which a model description does not hold; from configs/models/*.yml."""
-
 
 def decoder_block(model: ModelSpec) -> DecoderBlock | None:
     """The block of the model's family, None where MaxText has none."""
@@ -123,12 +123,48 @@ def model_keys(model: ModelSpec, block: DecoderBlock, sequence_length: int) -> d
     else:
         # MaxText takes whole numbers only.
         keys["rope_max_timescale"] = round(model.rotary_base)
+        keys |= rotary_keys(model)
     if block.window_period:
         keys["sliding_window_size"] = max(kind.attention.sliding_window or 0 for kind in kinds)
     if block.softcap:
         keys["attn_logits_soft_cap"] = attention.logit_softcap or 0.0
     keys |= _latent_keys(attention) if block.latent else {}
-    return keys | (_expert_keys(model, moe, block) if moe else {})
+    return keys | (_expert_keys(model, moe, block) | balancing_keys(routing(model) or Routing(), block) if moe else {})
+
+
+def rotary_keys(model: ModelSpec) -> dict[str, Any]:
+    """How rotary frequencies are stretched.
+
+    Latent attention scales its softmax by YaRN's factor whenever more positions are declared than there were before
+    the stretch, whatever the rope type (layers/attention_mla.py:756): without a stretch the two are the same.
+    Llama-3.1's stretch is by 8, fixed in the code (layers/embeddings.py:503): another factor cannot be said.
+    """
+    found, latent = stretch(model), used_kinds(model)[0].attention.kind == "mla"
+    positions = {"max_position_embeddings": model.max_sequence_length}
+    if found is not None and found.kind == "yarn":
+        return positions | {
+            "rope_type": "yarn",
+            "rope_factor": found.factor,
+            "beta_fast": found.beta_fast,
+            "mscale": found.mscale,
+            "original_max_position_embeddings": found.original_positions,
+        }
+    if latent:
+        return positions | {"original_max_position_embeddings": model.max_sequence_length}
+    return {"rope_type": "llama3.1"} if found is not None and found.factor == LLAMA_FACTOR else {}
+
+
+def balancing_keys(recipe: Routing, block: DecoderBlock) -> dict[str, Any]:
+    """What balances the experts; both are 0, which balances nothing, in base.yml.
+
+    The loss by sequence exists for sigmoid scores (layers/moe.py: uses_megatron_seq_aux_loss), others take Switch's.
+    """
+    keys: dict[str, Any] = {"load_balance_loss_weight": recipe.coefficient} if recipe.coefficient else {}
+    if recipe.bias_update_rate is None or not block.shared_experts:
+        return keys
+    if recipe.balancing == "seq_aux_loss":
+        keys["moe_use_megatron_seq_aux_loss"] = True
+    return keys | {"routed_bias_update_rate": recipe.bias_update_rate}
 
 
 def _activation(block: DecoderBlock) -> str:
@@ -158,7 +194,7 @@ def _expert_keys(model: ModelSpec, moe: MoeSpec, block: DecoderBlock) -> dict[st
     if block.shared_experts:
         keys |= {
             "shared_experts": moe.shared_intermediate_size // moe.expert_intermediate_size,
-            "routed_scaling_factor": ROUTED_SCALING.get(model.family, 1.0),
+            **_scale(routing(model) or Routing()),
             "routed_score_func": moe.score_function,
             # A correction bias beside sigmoid scores is updated outside the gradient: no parameter of a description.
             "routed_bias": moe.router_bias or moe.score_function == "sigmoid",
@@ -168,6 +204,10 @@ def _expert_keys(model: ModelSpec, moe: MoeSpec, block: DecoderBlock) -> dict[st
     if model.mtp is not None:
         keys["mtp_num_layers"] = model.mtp.num_layers
     return keys
+
+
+def _scale(recipe: Routing) -> dict[str, Any]:
+    return {} if recipe.scaling_factor is None else {"routed_scaling_factor": recipe.scaling_factor}
 
 
 def leading_dense_layers(model: ModelSpec) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.predict.physics.host import COMPILED_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 MAXTEXT = Physics(
@@ -9,6 +10,7 @@ MAXTEXT = Physics(
     time_spread=0.122,
     studied_devices=2048,
     summary="MaxText 0.2.5: compiled by XLA",
+    launch_s=COMPILED_LAUNCH_S,
     unfused=frozenset({"cross_entropy"}),
     fp32_shards=True,
     kept_logit_bytes=8.0,

@@ -33,7 +33,7 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     problems = _contradictions(config, split, files)
     if problems:
         raise DocumentInvalid("; ".join(problems), where=CONFIG_FILE, hint=_HINT)
-    strategy = _strategy(config, split.sizes)
+    strategy = config_strategy(config, split.sizes)
     return strategy, _layout(config, strategy)
 
 
@@ -83,7 +83,8 @@ def _contradictions(config: Mapping[str, Any], split: MeshSplit, files: Mapping[
     ]
 
 
-def _strategy(config: Mapping[str, Any], sizes: Mapping[str, int]) -> Strategy:
+def config_strategy(config: Mapping[str, Any], sizes: Mapping[str, int]) -> Strategy:
+    """The strategy of a whole config on a mesh.  Raises DocumentInvalid for a remat policy that plans do not use."""
     remat = read_remat(config)
     if remat is None:
         raise DocumentInvalid("remat_policy and the tensors' places are no plan's", where=CONFIG_FILE, hint=_HINT)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.maxtext.config import config, config_text
-from planner.backends.maxtext.decoder_blocks import ROUTED_SCALING, decoder_block
+from planner.backends.maxtext.decoder_blocks import LLAMA_FACTOR, decoder_block
 from planner.backends.maxtext.hardware import environment, is_tpu
 from planner.backends.maxtext.space import violations
 from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION, TRAIN_MODULE, TRAIN_SCRIPT
 from planner.backends.rules.rule import mixtures, rule_input
+from planner.backends.rules.training_recipe import routing, stretch
+from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 
 _HEADER = """#!/usr/bin/env bash
@@ -69,13 +71,37 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         lines.append("Expert groups lie along data parallelism, so members of one context group are in different ones.")
     if mixtures(model):
         lines.append("Experts run without capacity limits; load imbalance is not planned for.")
-    if model.family in ROUTED_SCALING:
-        lines.append(f"The routed experts' output is scaled by {ROUTED_SCALING[model.family]:g}, as in the family.")
-    if model.position == "rope":
-        lines.append(f"Rotary positions use base {model.rotary_base:g}, without long-context scaling.")
+    lines += _recipe_lines(model)
     if tpu and s.world_size > plan.problem.cluster.pools[0].devices_per_node:
         lines.append("The TPU runtime finds its hosts by itself (GKE or a queued resource); MASTER_ADDR is not used.")
     return tuple(lines)
+
+
+def _recipe_lines(model: ModelSpec) -> list[str]:
+    """What was written of the published recipe, and what could not be."""
+    lines = []
+    recipe, stretched = routing(model), stretch(model)
+    if recipe is not None:
+        lines.append(
+            f"Experts are balanced as published ({recipe.source})."
+            if recipe.balancing != "none"
+            else f"YOURS: load_balance_loss_weight; as in {recipe.source} nothing balances the experts."
+        )
+        if recipe.scaling_factor is None:
+            lines.append("YOURS: routed_scaling_factor, not known for this size.")
+        elif recipe.scaling_factor != 1.0:
+            lines.append(f"The routed experts' output is scaled by {recipe.scaling_factor:g}, as in the family.")
+    if model.position != "rope":
+        return lines
+    base = f"Rotary positions use base {model.rotary_base:g}"
+    if stretched is None:
+        return [*lines, f"{base}, without long-context scaling."]
+    if stretched.kind == "llama3" and stretched.factor != LLAMA_FACTOR:
+        return [
+            *lines,
+            f"{base}; MaxText knows Llama-3.1's scaling by 8 only, not by {stretched.factor:g}: none is set.",
+        ]
+    return [*lines, f"{base}, scaled by {stretched.factor:g} for a long context ({stretched.source})."]
 
 
 def train_script(*, tpu: bool) -> str:

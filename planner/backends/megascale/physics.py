@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from planner.predict.physics.host import CORE_CALL_S, CORE_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 MEGASCALE = Physics(
     name="megascale",
     summary="MegaScale: Megatron-LM with ZeRO-2 under an interleaved pipeline",
+    launch_s=CORE_LAUNCH_S,
+    call_s=CORE_CALL_S,
     pipeline_keeps_whole=True,
 )
 """arXiv 2402.15627.  Section 2: ZeRO-2, which adds no communication.  Section 3.2: parameters of a model chunk are

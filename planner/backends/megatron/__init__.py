@@ -41,7 +41,7 @@ def _tiny_run() -> Runner:
 BACKEND = BackEnd(
     name="megatron",
     title="Megatron-LM",
-    summary="Megatron-LM on megatron-core: fused kernels, a host that is never late",
+    summary="Megatron-LM on megatron-core: fused kernels, tuned overlap",
     releases=(
         Release(MEGATRON_CORE_VERSION, SPACE, MEGATRON_CORE),
         Release("2.5", SPACE_2021, MEGATRON_2021, predicts_only=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.errors import DocumentInvalid
 
@@ -16,17 +16,26 @@ Arguments = Mapping[str, Words]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Some flags under one heading."""
+    """Some flags under one heading; ``reasons``: why a flag is not at its default, a comment above it."""
 
     title: str
     arguments: Arguments
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    def comments(self, flag: str) -> tuple[str, ...]:
+        """The comment lines above a flag: one or none."""
+        return (f"# {flag}: {self.reasons[flag]}",) if flag in self.reasons else ()
 
 
 def write_arguments(sections: tuple[Section, ...]) -> str:
     """The text of the file."""
     blocks = []
     for section in sections:
-        lines = [" ".join((flag, *words)) for flag, words in section.arguments.items()]
+        lines = [
+            line
+            for flag, words in section.arguments.items()
+            for line in (*section.comments(flag), " ".join((flag, *words)))
+        ]
         if lines:
             blocks.append("\n".join((f"# {section.title}", *lines)))
     return "\n\n".join(blocks) + "\n"

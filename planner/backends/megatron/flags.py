@@ -8,7 +8,7 @@ from planner.backends.emission.layout import Layout, chunks_in_model_order, layo
 from planner.backends.megatron.arguments import Section, Words
 from planner.backends.megatron.environment import is_blackwell_or_later
 from planner.backends.megatron.layout import is_even, layout_string
-from planner.backends.megatron.model_flags import model_flags, moe_flags
+from planner.backends.megatron.model_flags import model_flags, moe_flags, recipe_reasons
 from planner.backends.megatron.recompute import MODULE_FLAGS, offload_modules
 from planner.plan.plan import Plan
 from planner.question.problem import Workload
@@ -37,6 +37,13 @@ OWN_SWITCHES = {
 }
 """Those that MindSpeed spells otherwise."""
 GROUP_SIZE = "--microbatch-group-size-per-virtual-pipeline-stage"
+KERNELS: Mapping[str, Words] = {
+    "--transformer-impl": ("transformer_engine",),
+    "--attention-backend": ("auto",),
+    "--cross-entropy-loss-fusion": (),
+    "--cross-entropy-fusion-impl": ("native",),
+}
+"""Transformer Engine's own fused loss is refused by the release (training/arguments.py:1643)."""
 MEMORY_TITLE = "Recompute and offload"
 
 
@@ -45,14 +52,14 @@ def sections(plan: Plan) -> tuple[Section, ...]:
     strategy, problem = plan.chosen(), plan.problem
     architecture = problem.cluster.pools[0].device.architecture
     return (
-        Section("Model", model_flags(problem.model, problem.workload)),
-        Section("Experts", moe_flags(problem.model)),
+        Section("Model", model_flags(problem.model, problem.workload), recipe_reasons(problem.model)),
+        Section("Experts", moe_flags(problem.model), recipe_reasons(problem.model)),
         Section("Parallelism", parallel_flags(strategy, layout_of(plan))),
         Section("Batch", batch_flags(strategy, problem.workload)),
         Section("Precision and optimizer", precision_flags(strategy, problem.workload, architecture)),
         Section("Data parallelism", data_parallel_flags(strategy)),
         Section(MEMORY_TITLE, memory_flags(plan)),
-        Section("Kernels", {"--transformer-impl": ("transformer_engine",), "--attention-backend": ("auto",)}),
+        Section("Kernels", KERNELS, {"--cross-entropy-loss-fusion": "off by default; the plan counts on it"}),
     )
 
 

@@ -1,7 +1,7 @@
 """The flags that describe the model: ``ModelSpec`` -> architecture arguments of ``pretrain_gpt.py``.
 
-What a plan does not depend on (rope scaling, initialisation, learning rate) is not in a ``ModelSpec`` and stays at
-Megatron's default unless the file in DATA_ARGS says otherwise.
+What a plan does not depend on is not in a ``ModelSpec``: how experts are balanced and rotary frequencies stretched is
+as in the published recipe (``rules.training_recipe``), initialisation and learning rate are those of DATA_ARGS.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from itertools import groupby
 
 from planner.backends.megatron.arguments import Words
-from planner.backends.megatron.model_rules import linear_biases
+from planner.backends.megatron.model_rules import QUICK_GELU, linear_biases
 from planner.backends.rules.rule import mixture, used_kinds
+from planner.backends.rules.training_recipe import Routing, routing, stretch
 from planner.model.spec import AttentionSpec, ModelSpec, MoeSpec
 from planner.question.problem import Workload
 
@@ -65,24 +66,65 @@ def moe_flags(model: ModelSpec) -> dict[str, Words]:
         flags["--moe-shared-expert-intermediate-size"] = (str(moe.shared_intermediate_size),)
     if moe.shared_gate:
         flags["--moe-shared-expert-gate"] = ()
-    return flags | _router_flags(moe)
+    return flags | _router_flags(moe, routing(model) or Routing())
 
 
-def _router_flags(moe: MoeSpec) -> dict[str, Words]:
-    """Scores, their learned correction, and groups.  One expert a token demands the softmax before the choice."""
+def _router_flags(moe: MoeSpec, recipe: Routing) -> dict[str, Words]:
+    """Scores, their scale and learned correction, groups, and what balances the experts.
+
+    One expert a token demands the softmax before the choice, and scores that are not normalized are such.
+    """
     flags: dict[str, Words] = {}
     if moe.score_function == "sigmoid":
         flags["--moe-router-score-function"] = ("sigmoid",)
-        if moe.router_bias and not moe.expert_bias:
-            flags["--moe-router-enable-expert-bias"] = ()
-    elif moe.top_k == 1:
+        if recipe.bias_update_rate is not None:
+            flags |= {
+                "--moe-router-enable-expert-bias": (),
+                "--moe-router-bias-update-rate": (f"{recipe.bias_update_rate:g}",),
+            }
+    elif moe.top_k == 1 or not recipe.normalizes:
         flags["--moe-router-pre-softmax"] = ()
     if moe.num_groups > 1:
         flags |= {
             "--moe-router-num-groups": (str(moe.num_groups),),
             "--moe-router-group-topk": (str(moe.top_k_groups),),
         }
-    return flags
+    if recipe.scaling_factor not in (None, 1.0):
+        flags["--moe-router-topk-scaling-factor"] = (f"{recipe.scaling_factor:g}",)
+    flags["--moe-router-load-balancing-type"] = (recipe.balancing,)
+    return flags | ({} if recipe.balancing == "none" else {"--moe-aux-loss-coeff": (f"{recipe.coefficient:g}",)})
+
+
+def recipe_reasons(model: ModelSpec) -> dict[str, str]:
+    """Why the flags that a plan does not decide are there: whose recipe they are."""
+    reasons: dict[str, str] = {}
+    recipe, stretched = routing(model), stretch(model)
+    if recipe is not None:
+        reasons |= {
+            "--moe-token-dispatcher-type": "the exchange that the plan's time is of",
+            "--moe-router-bias-update-rate": f"balances experts without a loss ({recipe.source})",
+            "--moe-router-pre-softmax": f"scores of the chosen experts are not divided by their sum ({recipe.source})",
+            "--moe-router-topk-scaling-factor": f"scale of the routed experts' output ({recipe.source})",
+            "--moe-router-load-balancing-type": _balancing_reason(recipe),
+            "--moe-aux-loss-coeff": "Megatron's default 0 balances nothing",
+        }
+        if recipe.scaling_factor is None:
+            reasons["--moe-router-topk"] = "YOURS: --moe-router-topk-scaling-factor, not known for this size"
+    if stretched is not None:
+        reasons |= dict.fromkeys(
+            ("--use-rope-scaling", "--rotary-scaling-factor"),
+            f"{stretched.source}; leave it out for a model without stretched positions",
+        )
+    return reasons
+
+
+def _balancing_reason(recipe: Routing) -> str:
+    if recipe.balancing == "none":
+        return (
+            f"YOURS: as in {recipe.source} nothing balances the experts, and the plan takes them to be balanced;"
+            " to train from the start set a type and --moe-aux-loss-coeff"
+        )
+    return f"the plan takes experts to be balanced ({recipe.source})"
 
 
 def list_pattern(values: list[bool]) -> str:
@@ -135,7 +177,7 @@ def _activation_flags(model: ModelSpec) -> dict[str, Words]:
             "--activation-func-clamp-value": ("7.0",),
         }
     if any(part.gated for kind in used_kinds(model) for part in (kind.mlp, kind.moe) if part):
-        return {"--swiglu": ()}
+        return {"--quick-geglu" if model.activation_function == QUICK_GELU else "--swiglu": ()}
     return {"--squared-relu": ()} if model.activation_function == "relu2" else {}
 
 
@@ -158,4 +200,15 @@ def _position_flags(model: ModelSpec, workload: Workload) -> dict[str, Words]:
         rotated = attention.qk_rope_head_dim
         if attention.kind == "gqa" and rotated is not None and rotated != attention.head_dim:
             flags["--rotary-percent"] = (f"{rotated / attention.head_dim:g}",)
-    return flags
+    return flags | _stretch_flags(model, latent=used_kinds(model)[0].attention.kind == "mla")
+
+
+def _stretch_flags(model: ModelSpec, *, latent: bool) -> dict[str, Words]:
+    """Latent attention is always YaRN's, whose factor is said: Megatron-LM's default is 1, Megatron-Bridge's 40."""
+    found = stretch(model)
+    if latent:
+        flags: dict[str, Words] = {"--rotary-scaling-factor": (f"{found.factor if found else 1.0:g}",)}
+        if found:
+            flags |= {"--mscale": (f"{found.mscale:g}",), "--mscale-all-dim": (f"{found.mscale_all_dim:g}",)}
+        return flags
+    return {"--use-rope-scaling": (), "--rope-scaling-factor": (f"{found.factor:g}",)} if found else {}

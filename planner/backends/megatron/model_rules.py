@@ -5,11 +5,14 @@ The planner knows them exactly; Megatron's flags have no word for them.
 
 from __future__ import annotations
 
+from planner.backends.rules.forward_factors import forward_factor
 from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
 from planner.model.spec import LayerSpec
 
 _FLAGS = "megatron-core 0.19.2 training/arguments.py: no flag says it"
 GELU_NAMES = frozenset({"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python"})
+QUICK_GELU = "quick_gelu"
+"""``--quick-geglu`` (0.19.2 training/argument_utils.py:323)."""
 SILU_NAMES = frozenset({"silu", "swish"})
 
 
@@ -117,7 +120,7 @@ def linear_biases(kind: LayerSpec) -> set[bool]:
 def _activation(given: RuleInput) -> str | None:
     name = given.model.activation_function
     gated = any(part.gated for kind in used_kinds(given.model) for part in (kind.mlp, kind.moe) if part)
-    if gated and (name in SILU_NAMES or given.model.family == "gpt_oss"):
+    if gated and (name in SILU_NAMES or name == QUICK_GELU or given.model.family == "gpt_oss"):
         return None
     if not gated and (name in GELU_NAMES or name == "relu2"):
         return None
@@ -139,6 +142,10 @@ def _router(given: RuleInput) -> str | None:
     return None
 
 
+def _forward(given: RuleInput) -> str | None:
+    return forward_factor(given.model)
+
+
 _CHECKS = {
     "M1": _vision,
     "M2": _norms,
@@ -152,6 +159,7 @@ _CHECKS = {
     "M10": _biases,
     "M11": _activation,
     "M12": _router,
+    "M19": _forward,
 }
 
 

@@ -11,12 +11,11 @@ Everything here is integer arithmetic on a few fields, so that the search can as
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 from planner.backends.backend import Space
 from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.recompute import cannot_recompute
+from planner.backends.megatron.spelling import spelled
 from planner.backends.megatron.stage_rules import chunks_in_place, one_offload, one_recompute, some_layers_alone
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import (
@@ -28,7 +27,7 @@ from planner.backends.rules.divisibility import (
 )
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixture, used_kinds
 from planner.model.spec import ModelSpec
-from planner.strategy.strategy import RecomputeModule, Strategy
+from planner.strategy.strategy import RecomputeModule
 
 _VALIDATE = "megatron-core 0.19.2 training/arguments.py"
 _CONFIG = "megatron-core 0.19.2 core/transformer/transformer_config.py"
@@ -355,24 +354,6 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("P7", f"{_VALIDATE}: --cp-comm-type", context_kind, ("cp_kind", "cp")),
 )
 TABLE = RuleTable("megatron", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES)
-
-
-def spelled(s: Strategy, given: RuleInput) -> Strategy:
-    """One spelling for switches that mean nothing beside the others, as the flags give them back."""
-    changes: dict[str, Any] = {}
-    if s.cp == 1:
-        changes["cp_kind"] = "none"
-    if s.tp == 1:
-        changes |= {"sp": False, "overlap_tp": False}
-    if s.zero_stage == 0:
-        changes |= {"overlap_param_gather": False, "dp_replicate": 1, "dp_shard": s.dp}
-    if s.recompute != "selective":
-        changes["recompute_modules"] = ()
-    if s.pp == 1 and s.vpp == 1:
-        changes["schedule"] = "1f1b"
-    interleaved = s.vpp > 1 and s.schedule == "interleaved"
-    changes["microbatch_group_size"] = (s.microbatch_group_size or s.pp) if interleaved else 0
-    return replace(s, **changes)
 
 
 SPACE = Space(

@@ -17,10 +17,11 @@ from planner.backends.megatron.validator import VALIDATOR
 from planner.backends.megatron.write import DATA_FILE
 from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
 from planner.backends.ranks.runner import Losses, Runner, SmallRun
+from planner.backends.rules.optimizer_recipe import LEARNING_RATE, short
 from planner.errors import BackEndRefused
 from planner.model.spec import ModelSpec
 
-_EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu"), "learning_rate": ("1e-4", "1e-2")}
+_EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu"), "learning_rate": (short(LEARNING_RATE), "1e-2")}
 _WITHOUT_CONTEXT_PARALLELISM = "Megatron's attention without Transformer Engine has no context parallelism"
 """megatron-core 0.19.2 core/transformer/dot_product_attention.py:57."""
 WORKER = Path(__file__).with_name("tiny_run_worker.py")

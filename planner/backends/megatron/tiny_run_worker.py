@@ -50,6 +50,8 @@ DROPPED = {
     "--moe-grouped-gemm": "experts one after the other",
     "--moe-permute-fusion": "unfused permutation",
     "--attention-backend": "unfused attention",
+    "--cross-entropy-loss-fusion": "unfused loss",
+    "--cross-entropy-fusion-impl": "unfused loss",
 }
 REPLACED = {"--transformer-impl": ("local", "no Transformer Engine on a CPU: Megatron's local layers")}
 ADDED = (

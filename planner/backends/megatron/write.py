@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
-from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, write_arguments
+from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, Words, write_arguments
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import layer_offload, sections
 from planner.backends.megatron.space import TABLE
+from planner.backends.megatron.spelling import overlap_tp_problem
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.vocabulary import padded_vocabulary, padding_parameters
+from planner.backends.rules.optimizer_recipe import (
+    BETAS,
+    CLIP_GRADIENT_NORM,
+    EPSILON,
+    LEARNING_RATE,
+    WEIGHT_DECAY,
+    short,
+)
 from planner.backends.rules.rule import mixture, rule_input, used_kinds
 from planner.plan.plan import Plan
 
@@ -83,11 +92,23 @@ def data_arguments(plan: Plan) -> str:
     )
     data = Section("Data: yours, --data-path ... and --split ...", {"--mock-data": ()})
     training = Section(
-        "Training: yours, learning rate schedule, number of steps, checkpoints, rope scaling",
-        {"--train-iters": ("20",), "--lr": ("1e-4",), "--eval-iters": ("0",), "--log-interval": ("1",)},
+        "Training: yours, learning rate and its schedule, optimizer, number of steps, checkpoints",
+        {"--train-iters": ("20",), **optimizer_numbers(plan), "--eval-iters": ("0",), "--log-interval": ("1",)},
     )
     head = f"# A copy of this file with your own values, named in DATA_ARGS, takes its place (see {TRAIN_SCRIPT}).\n\n"
     return head + write_arguments((tokenizer, data, training))
+
+
+def optimizer_numbers(plan: Plan) -> dict[str, Words]:
+    """Learning rate, betas and the like; Megatron's own defaults are others."""
+    numbers: dict[str, Words] = {"--lr": (short(LEARNING_RATE),)}
+    if plan.problem.workload.optimizer != "sgd":
+        numbers |= {
+            "--adam-beta1": (f"{BETAS[0]:g}",),
+            "--adam-beta2": (f"{BETAS[1]:g}",),
+            "--adam-eps": (short(EPSILON),),
+        }
+    return numbers | {"--weight-decay": (f"{WEIGHT_DECAY:g}",), "--clip-grad": (f"{CLIP_GRADIENT_NORM:g}",)}
 
 
 def assumptions(plan: Plan) -> tuple[str, ...]:
@@ -95,8 +116,8 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
     strategy, model, workload = plan.chosen(), plan.problem.model, plan.problem.workload
     lines = [
         f"Megatron-LM with megatron-core {MEGATRON_CORE_VERSION} and Transformer Engine >= 2.1 is installed.",
-        "Rope scaling, initialisation and learning rate are not part of a plan: Megatron's defaults hold unless the"
-        " file in DATA_ARGS says otherwise.",
+        f"Initialisation and learning rate are not part of a plan: {DATA_FILE} has the numbers that all back-ends start"
+        " from, and the file in DATA_ARGS takes its place.",
     ]
     padded = padded_vocabulary(model.vocab_size, strategy.tp)
     if padded > model.vocab_size:
@@ -109,6 +130,7 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
         lines.append("Megatron-FSDP with tp or cp > 1 only warns: both want another CUDA_DEVICE_MAX_CONNECTIONS.")
     if workload.precision == "fp8":
         lines.append("fp8: weights are kept and gathered in bf16 (no --fp8-param-gather).")
+    lines += overlap_assumptions(plan)
     if "activation" in strategy.recompute_modules and any(kind.mlp for kind in used_kinds(model)):
         lines.append("Activation recompute reaches the routed experts only, not the dense layers.")
     if "norm" in strategy.recompute_modules:
@@ -116,3 +138,12 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
     if mixture(model):
         lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
     return tuple(lines)
+
+
+def overlap_assumptions(plan: Plan) -> tuple[str, ...]:
+    """Why tensor-parallel overlap is not asked for, where somebody would look for it."""
+    strategy, given = plan.chosen(), rule_input(plan)
+    why = overlap_tp_problem(given)
+    if why is None or strategy.overlap_tp or not (strategy.sp and strategy.tp > 1):
+        return ()
+    return (f"No --tp-comm-overlap, and none counted: {why}.",)

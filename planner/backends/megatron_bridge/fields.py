@@ -34,6 +34,8 @@ FIELDS: tuple[Field, ...] = (
         " norm-epsilon=layernorm_epsilon glu-linear-offset activation-func-clamp-value position-embedding-type"
         " rotary-base rotary-percent mtp-num-layers make-vocab-size-divisible-by attention-dropout hidden-dropout"
     ),
+    *_model("use-rope-scaling=rope_scaling cross-entropy-loss-fusion", "true"),
+    *_model("cross-entropy-fusion-impl"),
     *_model("multi-latent-attention qk-layernorm swiglu=gated_linear_unit add-qkv-bias", "true"),
     *_model("untie-embeddings-and-output-weights=share_embeddings_and_output_weights", "false"),
     *_model("disable-bias-linear=add_bias_linear", "false"),
@@ -41,6 +43,8 @@ FIELDS: tuple[Field, ...] = (
     *_model(
         "num-experts=num_moe_experts moe-router-topk moe-ffn-hidden-size moe-token-dispatcher-type moe-router-dtype"
         " moe-shared-expert-intermediate-size moe-router-score-function moe-router-num-groups moe-router-group-topk"
+        " moe-router-bias-update-rate moe-router-topk-scaling-factor moe-router-load-balancing-type moe-aux-loss-coeff"
+        " rotary-scaling-factor mscale mscale-all-dim rope-scaling-factor"
     ),
     *_model(
         "moe-grouped-gemm moe-permute-fusion moe-shared-expert-gate moe-router-enable-expert-bias"

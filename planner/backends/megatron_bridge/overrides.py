@@ -70,8 +70,11 @@ def overrides_text(sections: tuple[Section, ...], environment: Mapping[str, str]
         f"# Overrides of a Megatron-Bridge {version} recipe: hand them over as command line words, or use plan()."
     ]
     for section in sections:
-        paths = [path for flag in section.arguments if flag in _BY_FLAG for path in _BY_FLAG[flag].paths]
-        lines = [f"{path}={left.pop(path)}" for path in paths if path in left]
+        lines: list[str] = []
+        for flag in section.arguments:
+            said = [path for path in (_BY_FLAG[flag].paths if flag in _BY_FLAG else ()) if path in left]
+            lines += section.comments(flag) if said else ()
+            lines += [f"{path}={left.pop(path)}" for path in said]
         if lines:
             blocks.append("\n".join((f"# {section.title}", *lines)))
     blocks.append("\n".join(("# Also said", *(f"{path}={value}" for path, value in left.items()))))

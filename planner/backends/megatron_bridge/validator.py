@@ -7,6 +7,7 @@ config classes run on 3.11.
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron_bridge.overrides import ENVIRONMENT, OVERRIDES_FILE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
+from planner.backends.megatron_bridge.write import RECIPE_FILE
 from planner.errors import DocumentInvalid
 
 
 def request(folder: EmittedFolder) -> Request:
-    """Every line of the overrides as it stands, typed as Hydra would, and the ranks that are started."""
+    """Every line of the overrides as it stands, typed as Hydra would, the recipe's fusions, and the ranks started."""
     said: dict[str, Any] = {}
     environment: dict[str, str] = {}
     for line in folder.files.get(OVERRIDES_FILE, "").splitlines():
@@ -31,7 +33,36 @@ def request(folder: EmittedFolder) -> Request:
             environment[path.removeprefix(ENVIRONMENT)] = value.strip("'\"")
         else:
             said[path] = typed(value)
-    return {"overrides": said, "environment": environment, "world_size": _world_size(folder)}
+    return {
+        "overrides": said,
+        "fusions": _fusions(folder.files.get(RECIPE_FILE, "")),
+        "optimizer": _optimizer(folder.files.get(RECIPE_FILE, "")),
+        "environment": environment,
+        "world_size": _world_size(folder),
+    }
+
+
+def _fusions(recipe: str) -> dict[str, Any] | None:
+    """What the recipe assigns to FUSIONS, read without running it; None where that is no mapping of literals."""
+    try:
+        for statement in ast.parse(recipe).body:
+            match statement:
+                case ast.Assign(targets=[ast.Name("FUSIONS")], value=value):
+                    found = ast.literal_eval(value)
+                    return found if isinstance(found, dict) else None
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    return None
+
+
+def _optimizer(recipe: str) -> dict[str, Any]:
+    """The literals that the recipe gives ``OptimizerConfig``; empty where it has no such call."""
+    try:
+        calls = [node for node in ast.walk(ast.parse(recipe)) if isinstance(node, ast.Call)]
+        found = [each for each in calls if isinstance(each.func, ast.Name) and each.func.id == "OptimizerConfig"]
+        return {word.arg: ast.literal_eval(word.value) for word in found[0].keywords if word.arg} if found else {}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return {}
 
 
 def _world_size(folder: EmittedFolder) -> int:

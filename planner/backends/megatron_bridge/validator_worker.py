@@ -3,7 +3,7 @@
 Bridge wants Python 3.12, Transformer Engine and much else; its config classes need only the names of those.  So the
 modules in ``STUBS`` are made of nothing, for this process alone, and Bridge and megatron-core are imported for real.
 
-Proved: every override names a field of the real dataclass, of a type that the field takes; the container's and
+Proved: every override, and every fusion of the recipe, names a field of the real dataclass; the container's and
 megatron-core's own checks (``validate`` runs ``finalize`` of every section) hold for the planned world size.  Not
 proved: Hydra's reading of the file, model build, anything at run time, that Transformer Engine supports the choice
 (it is pretended to), limits of devices (a Hopper is pretended).
@@ -52,7 +52,7 @@ def container(request: dict[str, Any]) -> Any:
     return bridge.ConfigContainer(
         model=provider(**sizes, seq_length=tokens, activation_func=activation, vocab_size=32000, should_pad_vocab=True),
         train=bridge.TrainingConfig(train_iters=20, micro_batch_size=1, global_batch_size=1),
-        optimizer=bridge.OptimizerConfig(lr=1e-4),
+        optimizer=bridge.OptimizerConfig(**request["optimizer"]),
         scheduler=bridge.SchedulerConfig(lr_decay_style="constant"),
         ddp=bridge.DistributedDataParallelConfig(),
         dataset=bridge.MockGPTDatasetConfig(
@@ -73,6 +73,19 @@ def container(request: dict[str, Any]) -> Any:
     )
 
 
+def apply_fusions(model: Any, fusions: dict[str, Any] | None) -> None:
+    """Set the recipe's fusions.  Raises KeyError, TypeError for what the recipe itself would raise TypeError for."""
+    if fusions is None:
+        raise KeyError("bridge_recipe.py: FUSIONS is no mapping of names to true or false")
+    fields = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
+    for name, value in fusions.items():
+        if name not in fields:
+            raise KeyError(f"bridge_recipe.py: FUSIONS: {type(model).__name__} has no field {name}")
+        if not isinstance(fields[name], bool) or not isinstance(value, bool):
+            raise TypeError(f"bridge_recipe.py: FUSIONS: {name} is a switch, and is given {value!r}")
+        setattr(model, name, value)
+
+
 def apply(config: Any, overrides: dict[str, Any]) -> None:
     """Set every override.  Raises KeyError for a path that no dataclass has: Bridge would warn and skip it."""
     for path, value in overrides.items():
@@ -90,11 +103,13 @@ def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     with mock.patch.dict(os.environ, environment):
         yield "fields"
         config = container(request)
+        apply_fusions(config.model, request["fusions"])
         apply(config, request["overrides"])
         yield "validate"
         config.validate()
     model = config.model
     facts |= {
+        "fusions": {name: getattr(model, name) for name in request["fusions"]},
         "data_parallel_size": config.data_parallel_size,
         "tp": model.tensor_model_parallel_size,
         "pp": model.pipeline_model_parallel_size,

@@ -8,11 +8,14 @@ from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import sections
+from planner.backends.megatron.model_flags import model_flags
+from planner.backends.megatron.model_rules import QUICK_GELU
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
-from planner.backends.megatron.write import offloads_modules
+from planner.backends.megatron.write import offloads_modules, overlap_assumptions
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
 from planner.backends.megatron_bridge.space import TABLE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
+from planner.backends.rules.optimizer_recipe import filled
 from planner.backends.rules.rule import latent, mixture, rule_input, used_kinds
 from planner.plan.plan import Plan
 
@@ -51,6 +54,7 @@ def recipe(plan: Plan) -> str:
         "PROVIDER": "MLAModelProvider" if latent(model) else "GPTModelProvider",
         "ACTIVATION": _activation(plan),
         "PRECISION": "fp16_mixed" if workload.precision == "fp16" else "bf16_mixed",
+        "FUSIONS": fusions(plan),
         "STATES": "torch.bfloat16" if workload.optimizer == "adam_bf16_states" else "None",
         "VOCABULARY": model.vocab_size,
         "LAYERS": model.num_layers,
@@ -61,12 +65,29 @@ def recipe(plan: Plan) -> str:
     text = (Path(__file__).parent / "recipe.py.txt").read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
-    return text
+    return filled(text)
+
+
+def fusions(plan: Plan) -> dict[str, bool]:
+    """The fusions that Megatron-LM's command line turns on where nobody says no.
+
+    megatron-core 0.19.2 training/argument_utils.py:303-319 and training/arguments.py:1549-1574 and 2750-2768: the
+    activation's with a gated SiLU, and with GELU where linear layers have biases; the rotary one with rotary positions.
+    """
+    flags = model_flags(plan.problem.model, plan.problem.workload)
+    with_bias = "--disable-bias-linear" not in flags and "--squared-relu" not in flags
+    return {
+        "bias_activation_fusion": "--swiglu" in flags or with_bias,
+        "bias_dropout_fusion": True,
+        "masked_softmax_fusion": True,
+        "apply_rope_fusion": flags["--position-embedding-type"] == ("rope",),
+        "persist_layer_norm": True,
+    }
 
 
 def _activation(plan: Plan) -> str:
     model = plan.problem.model
-    if model.family == "gpt_oss":
+    if model.family == "gpt_oss" or model.activation_function == QUICK_GELU:
         return '__import__("megatron.core.activations", fromlist=["quick_gelu"]).quick_gelu'
     if model.activation_function == "relu2":
         return '__import__("megatron.core.activations", fromlist=["squared_relu"]).squared_relu'
@@ -79,10 +100,11 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         f"Megatron-Bridge {BRIDGE_VERSION} runs with its own megatron-core, Transformer Engine and Python 3.12.",
         f"{RECIPE_FILE} trains on mock data; {OVERRIDES_FILE} can be given to another recipe of the same model, whose"
         " comm_overlap and mixed_precision sections must then be objects, not empty or names.",
-        "Rope scaling, initialisation and learning rate are the recipe's.",
+        f"Learning rate and optimizer are in {RECIPE_FILE}, the same for all back-ends; initialisation is Bridge's.",
     ]
     if plan.problem.workload.precision == "fp8":
         lines.append("fp8: weights are kept and gathered in bf16.")
+    lines += overlap_assumptions(plan)
     if mixture(plan.problem.model):
         lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
     return tuple(lines)

@@ -8,10 +8,10 @@
 
 The lists hold what plans can touch, not everything that the parsers know.  A value is where the flag is registered.
 
-What they were compared with: all of ``_MODEL`` and ``_RUN`` with a 0.12 ``megatron/training/arguments.py`` that
-imhmhm/MindSpeed-LLM carries at be5f46b3 (it adds arguments of Muon; NVIDIA's own file at the tag could not be opened);
-``_FEATURES`` with MindSpeed's feature files: the layout at imhmhm/MindSpeed-LLM f97d07ec (the stored copy of
-Ascend/MindSpeed at 1f5feb86 leaves the flag to a later Megatron), the others at Ascend/MindSpeed or that repository.
+What they were compared with: all of ``_MODEL`` and ``_RUN`` with NVIDIA's ``megatron/training/arguments.py`` at the tag
+(NVIDIA/Megatron-LM a845aa7e); ``_FEATURES`` with MindSpeed's feature files: the layout at imhmhm/MindSpeed-LLM f97d07ec
+(the stored copy of Ascend/MindSpeed at 1f5feb86 leaves the flag to a later Megatron), the others at Ascend/MindSpeed or
+that repository.
 The value ``ulysses_cp_algo`` of ``--context-parallel-algo`` was read in documentation only
 (docs/en/features/ulysses-context-parallel.md at 7af9baed): no stored feature file registers it.
 
@@ -32,7 +32,8 @@ _MODEL = """
 --hidden-dropout --num-experts --moe-router-topk --moe-ffn-hidden-size --moe-grouped-gemm --moe-permute-fusion
 --moe-token-dispatcher-type --moe-router-dtype --moe-layer-freq --moe-shared-expert-intermediate-size
 --moe-router-score-function --moe-router-enable-expert-bias --moe-router-pre-softmax --moe-router-num-groups
---moe-router-group-topk
+--moe-router-group-topk --moe-router-bias-update-rate --moe-router-topk-scaling-factor --moe-router-load-balancing-type
+--moe-aux-loss-coeff --rotary-scaling-factor --mscale --mscale-all-dim --use-rope-scaling --rope-scaling-factor
 """
 _RUN = """
 --tensor-model-parallel-size --pipeline-model-parallel-size --context-parallel-size --expert-model-parallel-size
@@ -43,6 +44,7 @@ _RUN = """
 --no-gradient-accumulation-fusion --overlap-grad-reduce --overlap-param-gather --recompute-granularity
 --recompute-method --recompute-num-layers --recompute-modules --transformer-impl --use-flash-attn
 --no-masked-softmax-fusion --tokenizer-type --vocab-size --mock-data --train-iters --lr --eval-iters --log-interval
+--adam-beta1 --adam-beta2 --adam-eps --weight-decay --clip-grad
 """
 _FEATURES = {
     "--pipeline-model-parallel-layout": "pipeline_parallel/pipeline_model_parallel_layout_feature.py",

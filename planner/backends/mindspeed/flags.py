@@ -25,7 +25,7 @@ from planner.backends.megatron.flags import (
     switch_flags,
 )
 from planner.backends.megatron.layout import is_even, layout_string
-from planner.backends.megatron.model_flags import model_flags, moe_flags
+from planner.backends.megatron.model_flags import model_flags, moe_flags, recipe_reasons
 from planner.backends.mindspeed.recompute import module_names, module_switches
 from planner.backends.rules.rule import used_kinds
 from planner.model.spec import ModelSpec
@@ -48,8 +48,8 @@ def sections(plan: Plan) -> tuple[Section, ...]:
     """All arguments of a plan, under headings."""
     strategy, problem = plan.chosen(), plan.problem
     return (
-        Section("Model", model_flags(problem.model, problem.workload)),
-        Section("Experts", moe_flags(problem.model)),
+        Section("Model", model_flags(problem.model, problem.workload), recipe_reasons(problem.model)),
+        Section("Experts", moe_flags(problem.model), recipe_reasons(problem.model)),
         Section("Parallelism", parallel_flags(strategy, layout_of(plan))),
         Section("Batch", batch_flags(strategy, problem.workload)),
         Section("Precision and optimizer", precision_flags(problem.workload)),

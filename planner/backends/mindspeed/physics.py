@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from planner.predict.physics.host import CORE_CALL_S, CORE_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 MINDSPEED = Physics(
     name="mindspeed",
     summary="MindSpeed core_v0.12.1: Megatron on Ascend",
+    launch_s=CORE_LAUNCH_S,
+    call_s=CORE_CALL_S,
     splits_backward=False,
 )
 """Our files ask for Ascend's fused attention, RMSNorm, SwiGLU and rotary embedding (``kernel_flags`` of

@@ -17,7 +17,7 @@ from planner.backends.backend import Space
 from planner.backends.megatron.space import PROBLEM_RULES as LATER_PROBLEM_RULES
 from planner.backends.megatron.space import STRATEGY_RULES as LATER_RULES
 from planner.backends.megatron.space import recompute_problem, schedule_problem
-from planner.backends.megatron.space import spelled as plain_switches
+from planner.backends.megatron.spelling import plain_switches
 from planner.backends.megatron.stage_rules import one_offload, whole_stages_only
 from planner.backends.mindspeed.model_rules import MODEL_RULES
 from planner.backends.mindspeed.recompute import cannot_recompute, in_order

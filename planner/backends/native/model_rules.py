@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.backends.native.capabilities import ACTIVATION_NAMES
+from planner.backends.rules.forward_factors import FORWARD_FACTORS
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 
 _MODEL = "planner/backends/native/trainer/model.py: not built"
@@ -86,7 +87,7 @@ def _activation(given: RuleInput) -> str | None:
 
 
 def _scaled(given: RuleInput) -> str | None:
-    reason = SCALED_FAMILIES.get(given.model.family)
+    reason = SCALED_FAMILIES.get(given.model.family) or FORWARD_FACTORS.get(given.model.family)
     return None if reason is None else f"{given.model.family} {reason}, which a model description does not hold"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.backends.pytorch_fsdp.physics import EAGER
+from planner.predict.physics.host import EAGER_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 NATIVE = Physics(
@@ -10,6 +11,8 @@ NATIVE = Physics(
     summary="Meshwright's own trainer: eager FSDP2",
     attention="flash2",
     unfused=EAGER,
+    launch_s=EAGER_LAUNCH_S,
+    eager_pointwise=True,
     fp32_shards=True,
     keeps_gate_output=True,
     kept_logit_bytes=4.0,

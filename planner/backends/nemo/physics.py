@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from planner.predict.physics.host import CORE_CALL_S, CORE_EACH_EXPERT_S, CORE_EXPERT_LAUNCHES, CORE_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 NEMO = Physics(
@@ -10,8 +13,22 @@ NEMO = Physics(
     studied_devices=2048,
     summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch",
     dispatch="node",
+    launch_s=CORE_LAUNCH_S,
+    call_s=CORE_CALL_S,
+    expert_launches=CORE_EXPERT_LAUNCHES,
+    each_expert_s=CORE_EACH_EXPERT_S,
+    eight_bit_experts=True,
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,
 )
 """Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  Overlap as in
 ``MEGATRON_CORE``."""
+NEMO_GRAPHED = replace(
+    NEMO,
+    name="nemo-graphed",
+    summary="a NeMo performance recipe on a Grace host: attention and router as CUDA graphs",
+    graphed=frozenset({"matmul", "attention", "norm", "rope", "residual", "router"}),
+)
+"""Recipes for GB200 and GB300 capture attention, router and what prepares the dispatch (cuda_graph_scope attn
+moe_router moe_preprocess, Megatron-Bridge scripts/performance; Megatron-MoE-ModelZoo best_practice/qwen3); experts stay
+eager."""

@@ -14,6 +14,7 @@ AUTOMODEL = replace(
     summary="NeMo Automodel: Hugging Face models under FSDP2",
     attention="flash2",
     unfused=EAGER,
+    eager_pointwise=True,
     pipeline_keeps_whole=True,
     pipeline_reduces_last=True,
     drops_chunks=True,

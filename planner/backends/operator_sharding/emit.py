@@ -81,7 +81,16 @@ def emit_sharding(
         PARALLELIZE_SCRIPT: parallelize_script(plan),
     }
     name = job_name(plan.traced.title.rpartition(":")[2], plan.plan_id)
-    spec = spec_on_cluster(cluster, plan.num_devices, name, TRAIN_SCRIPT, ENVIRONMENT, files=files, settings=settings)
+    spec = spec_on_cluster(
+        cluster,
+        plan.num_devices,
+        name,
+        TRAIN_SCRIPT,
+        ENVIRONMENT,
+        files=files,
+        settings=settings,
+        plan_id=plan.plan_id,
+    )
     launch = launch_files(spec, launcher)
     made = assumptions(plan)
     words = sharding_markdown(plan, launch, made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.predict.physics.host import EAGER_LAUNCH_S
 from planner.predict.physics.physics import Physics
 
 EAGER = frozenset({"norm", "activation", "rope", "cross_entropy"})
@@ -9,6 +10,7 @@ EAGER = frozenset({"norm", "activation", "rope", "cross_entropy"})
 PYTORCH_FSDP = Physics(
     name="pytorch-fsdp",
     summary="PyTorch FSDP, compiled",
+    launch_s=EAGER_LAUNCH_S,
     fp32_shards=True,
     operator_checkpointing=True,
     kept_logit_bytes=2.0,

@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any, get_args
 
+from planner.backends.rules.optimizer_recipe import filled
 from planner.backends.torchtitan.family import FamilyName, family_of, model_sizes
 from planner.backends.torchtitan.values import compiling, float8_recipe, parallelism, training
 from planner.backends.torchtitan.version import TORCHTITAN_VERSION
@@ -108,4 +109,4 @@ def _word(value: Any) -> str:
 
 def _data(name: str) -> str:
     path = Path(__file__).parent / f"{name}_{TORCHTITAN_VERSION.replace('.', '_')}.py.txt"
-    return path.read_text(encoding="utf-8")
+    return filled(path.read_text(encoding="utf-8"))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from planner.backends.rules.pipeline import interleaved_group_size
 from planner.strategy.schedules import GROUPED_SCHEDULES, ScheduleName
-from planner.strategy.strategy import RecomputeModule, RecomputePolicy, Strategy
+from planner.strategy.strategy import OPERATOR_MODULES, RecomputePolicy, Strategy
 
 SCHEDULES: dict[ScheduleName, str] = {
     "1f1b": "1F1B",
@@ -33,7 +33,7 @@ SPLIT_BACKWARD_SCHEDULES: frozenset[ScheduleName] = frozenset({"zbv", "dualpipev
 """They split backward passes, which fails on what torch.compile compiled, layers and loss (rule P6)."""
 POLICIES: dict[int, str] = {0: "default", 1: "never", 2: "never", 3: "always"}
 RECOMPUTE: tuple[RecomputePolicy, ...] = ("none", "selective", "full")
-SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
+SELECTIVE_MODULES = OPERATOR_MODULES
 """What torchtitan's selective policy certainly recomputes (and every second matrix product besides)."""
 
 

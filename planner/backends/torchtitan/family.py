@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from planner.backends.rules.rule import used_kinds
+from planner.backends.rules.training_recipe import Routing, routing, stretch
 from planner.backends.torchtitan.version import TOML_VERSION
 from planner.model.spec import LayerSpec, ModelSpec
 
@@ -62,7 +63,14 @@ def _llama3(model: ModelSpec) -> Sizes:
         "n_kv_heads": kind.attention.num_kv_heads,
         "hidden_dim": _mlp_width(kind),
         "tied": model.tie_embeddings,
+        "rope_scaling_factor": _llama_factor(model),
     }
+
+
+def _llama_factor(model: ModelSpec) -> float | None:
+    """Of Llama-3.1's stretch; None = the frequencies are not stretched."""
+    found = stretch(model)
+    return found.factor if found else None
 
 
 def _qwen3(model: ModelSpec) -> Sizes:
@@ -81,6 +89,7 @@ def _qwen3(model: ModelSpec) -> Sizes:
 def _deepseek(model: ModelSpec) -> Sizes:
     attention, moe = _first(model).attention, _experts(model).moe
     assert moe is not None
+    recipe, found = routing(model) or Routing(), stretch(model)
     return {
         "n_dense_layers": num_dense_layers(model),
         "q_lora_rank": attention.q_lora_rank or 0,
@@ -96,6 +105,13 @@ def _deepseek(model: ModelSpec) -> Sizes:
         "router_score_func": moe.score_function,
         "router_num_expert_groups": moe.num_groups if moe.num_groups > 1 else None,
         "router_num_limited_groups": moe.top_k_groups if moe.num_groups > 1 else None,
+        "router_route_norm": recipe.normalizes,
+        # 1 where the scale of this size is not known: PLAN.md asks for it.
+        "router_route_scale": 1.0 if recipe.scaling_factor is None else recipe.scaling_factor,
+        "rope_factor": found.factor if found else 1.0,
+        "original_seq_len": found.original_positions if found else model.max_sequence_length,
+        "beta_fast": found.beta_fast if found else 32.0,
+        "mscale": found.mscale if found else 1.0,
     }
 
 
@@ -104,6 +120,7 @@ def _llama3_toml(model: ModelSpec, sequence_length: int) -> Sizes:
     width = _mlp_width(_first(model))
     return _common(model, sequence_length) | {
         "n_kv_heads": _first(model).attention.num_kv_heads,
+        "rope_scaling_factor": _llama_factor(model),
         "multiple_of": width,
         "ffn_dim_multiplier": 3 * width / (16 * model.hidden_size),
     }
@@ -129,15 +146,13 @@ def _deepseek_toml(model: ModelSpec, sequence_length: int) -> Sizes:
         "score_func": sizes.pop("router_score_func"),
         "num_expert_groups": sizes.pop("router_num_expert_groups"),
         "num_limited_groups": sizes.pop("router_num_limited_groups"),
-        "route_norm": True,
+        "route_norm": sizes.pop("router_route_norm"),
+        "route_scale": sizes.pop("router_route_scale"),
         "score_before_experts": False,
     }
     sizes["inter_dim"] = sizes.pop("dense_hidden_dim")
     sizes["moe_inter_dim"] = sizes.pop("moe_hidden_dim")
-    common = _common(model, sequence_length)
-    # The family stretches its rotary frequencies beyond original_seq_len; the plan knows of no stretching.
-    unstretched = {"original_seq_len": common["max_seq_len"], "rope_factor": 1.0}
-    return common | sizes | unstretched | {"moe_args": moe}
+    return _common(model, sequence_length) | sizes | {"moe_args": moe}
 
 
 def _first(model: ModelSpec) -> LayerSpec:

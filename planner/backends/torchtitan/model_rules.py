@@ -5,6 +5,7 @@ The planner knows the model exactly, so a plan of the free space may hold one th
 
 from __future__ import annotations
 
+from planner.backends.rules.forward_factors import forward_factor
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 from planner.backends.torchtitan.family import family_of, num_dense_layers
 
@@ -137,6 +138,11 @@ def _float8(given: RuleInput) -> str | None:
     return None
 
 
+def _forward(given: RuleInput) -> str | None:
+    said = forward_factor(given.model)
+    return None if said is None else f"no torchtitan family builds {said}"
+
+
 MODEL_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("M1", f"{_TITAN} models/common/decoder.py:62, models/deepseek_v3/mtp.py:201", _parts),
     SpaceRule("M2", f"{_TITAN} models/common/config_utils.py: make_gqa_config, get_attention_config", _attention),
@@ -146,4 +152,5 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("M6", f"{_TITAN} models/common/moe.py, models/common/config_utils.py: make_router_config", _experts),
     SpaceRule("M7", f"{_TITAN} config/configs.py:84-92, components/optimizer/optimizer.py:378", _training),
     SpaceRule("M8", f"{_TITAN} components/quantization/float8.py:85-98", _float8),
+    SpaceRule("M19", f"{_TITAN} models/llama3/model.py, models/qwen3/model.py: not built", _forward),
 )

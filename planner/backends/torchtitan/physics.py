@@ -14,6 +14,7 @@ TORCHTITAN = replace(
     summary="torchtitan, eager FSDP2",
     attention="flash2",
     unfused=EAGER,
+    eager_pointwise=True,
     kept_logit_bytes=4.0,
     passing_logit_bytes=8.0,
     pipeline_keeps_whole=True,
@@ -38,6 +39,7 @@ TORCHTITAN_COMPILED = replace(
     studied_devices=0,
     summary="torchtitan 0.3.0 as we emit it: compiled layers and loss, FSDP2",
     unfused=frozenset(),
+    eager_pointwise=False,
 )
 """Our files compile model and loss (``planner.backends.torchtitan.values``, compiling) and choose FlexAttention, which
 the compiler makes a kernel of; its rate is taken as FlashAttention-2's.  Times and what the compiler keeps: *not

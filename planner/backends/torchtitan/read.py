@@ -14,6 +14,7 @@ from planner.backends.torchtitan.degrees import (
     RECOMPUTE,
     SCHEDULES,
     SELECTIVE_MODULES,
+    SPLIT_BACKWARD_SCHEDULES,
     expert_tensor_degree,
     group_size,
     zero_stage,
@@ -43,14 +44,15 @@ class _Said:
     parallelism: Mapping[str, Any]
     training: Mapping[str, Any]
     overlap_tp: bool
+    compiled: bool
     recompute: Any
 
 
 def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     """The strategy and layout that torchtitan would run.
 
-    Raises DocumentInvalid for a missing or malformed file, for fields that the release does not have, and when the
-    files contradict each other.
+    Raises DocumentInvalid for a missing or malformed file, for fields that the release does not have, when the files
+    contradict each other, and for a compiled model under a schedule that splits backward passes.
     """
     said = _module(files) if MODULE_FILE in files else _toml(files)
     if _file(files, TRAIN_SCRIPT) != train_script(said.version):
@@ -64,7 +66,11 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
         if ranks != strategy.world_size:
             message = f"{LAUNCH_SCRIPT} starts {ranks} ranks, the degrees make {strategy.world_size}"
             raise DocumentInvalid(message, where=LAUNCH_SCRIPT, hint="emit the plan again")
-    return strategy, _layout(said, strategy)
+    layout = _layout(said, strategy)
+    if said.compiled and strategy.schedule in SPLIT_BACKWARD_SCHEDULES:
+        message = f"{strategy.schedule} splits backward passes, which fails on compiled layers and loss (rule P6)"
+        raise DocumentInvalid(message, where=said.where, hint="emit the plan again, or choose another schedule")
+    return strategy, layout
 
 
 def _file(files: Mapping[str, str], name: str) -> str:
@@ -84,6 +90,7 @@ def _module(files: Mapping[str, str]) -> _Said:
         num_layers=_number(model, "n_layers", MODULE_FILE),
         experts=bool(model.get("num_experts")),
         overlap_tp=given["COMPILE"].get("enable_async_tensor_parallel", False),
+        compiled=bool(given["COMPILE"].get("enable")),
         recompute=given["ACTIVATION_CHECKPOINT"],
         parallelism=sections["parallelism"],
         training=sections["training"],
@@ -105,6 +112,7 @@ def _toml(files: Mapping[str, str]) -> _Said:
         num_layers=_number(model, "n_layers", MODEL_FILE),
         experts="moe_args" in model,
         overlap_tp=given["parallelism"].get("enable_async_tensor_parallel", False),
+        compiled=bool(given.get("compile", {}).get("enable")),
         recompute=recompute.get("mode"),
         parallelism=given["parallelism"],
         training=given["training"],

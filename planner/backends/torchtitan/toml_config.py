@@ -12,6 +12,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from planner.backends.rules.optimizer_recipe import (
+    BETAS,
+    CLIP_GRADIENT_NORM,
+    EPSILON,
+    LEARNING_RATE,
+    WEIGHT_DECAY,
+)
 from planner.backends.torchtitan.family import family_of, model_sizes
 from planner.backends.torchtitan.values import compiling, parallelism, training
 from planner.backends.torchtitan.version import TOML_VERSION
@@ -31,11 +38,18 @@ def config(plan: Plan) -> dict[str, dict[str, Any]]:
     return {
         "model": {"name": "titan_plan", "flavor": "plan"},
         "experimental": {"custom_import": "titan_model"},
-        "training": {"dataset": "c4", **training(plan, TOML_VERSION)},
+        "training": {"dataset": "c4", "max_norm": CLIP_GRADIENT_NORM, **training(plan, TOML_VERSION)},
         "parallelism": parallelism(plan, TOML_VERSION),
         "compile": compiling(plan, TOML_VERSION),
         "activation_checkpoint": recompute,
-        "optimizer": {"name": "AdamW", "lr": 3e-4},
+        "optimizer": {
+            "name": "AdamW",
+            "lr": LEARNING_RATE,
+            "beta1": BETAS[0],
+            "beta2": BETAS[1],
+            "eps": EPSILON,
+            "weight_decay": WEIGHT_DECAY,
+        },
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.backends.rules.optimizer_recipe import LEARNING_RATE, short
 from planner.backends.torchtitan.version import TOML_VERSION
 
 TRAIN_SCRIPT = "train.sh"
@@ -18,7 +19,7 @@ _EXAMPLES = {
 
 def train_script(version: str) -> str:
     """The text, the same for every plan."""
-    rate = "" if version == TOML_VERSION else "#   LEARNING_RATE  of AdamW (default: 3e-4)\n"
+    rate = "" if version == TOML_VERSION else f"#   LEARNING_RATE  of AdamW (default: {short(LEARNING_RATE)})\n"
     return f"""#!/usr/bin/env bash
 # Runs once for each rank; launch.sh starts it.  Needs torchtitan {version}.
 #

@@ -296,6 +296,7 @@ class Run:
     def build(self, config: Any, dims: Any, spec: Any, model_config: Any) -> None:
         """The model itself."""
         model = self.release.meta_model(config, spec, model_config)
+        self.facts["recipe"] = recipe_facts(model)
         self.facts["total_parameters"] = sum(parameter.numel() for parameter in model.parameters())
         parts = self.release.parts(config, dims, spec, model_config, model)
         local = {
@@ -306,6 +307,22 @@ class Run:
         self.facts["local_parameters"] = sum(local.values())
         if self.request.get("by_name"):
             self.facts["by_name"] = local
+
+
+def recipe_facts(model: Any) -> dict[str, Any]:
+    """What routers and attention of a built model multiply with: distinct values, whatever the layer."""
+    found: dict[str, set[Any]] = {}
+    for module in model.modules():
+        for name in ("route_scale", "route_norm", "softmax_scale", "load_balance_coeff"):
+            if hasattr(module, name):
+                found.setdefault(name, set()).add(getattr(module, name))
+        config = getattr(module, "config", None)
+        arguments = getattr(getattr(module, "model_args", None), "rope_scaling_args", None)
+        factor = 1.0 if config is None or getattr(config, "scaling", None) != "llama" else config.scaling_factor
+        factor *= 1.0 if arguments is None else arguments.scaling_factor
+        if factor != 1.0:
+            found.setdefault("llama_factor", set()).add(factor)
+    return {name: sorted(values) for name, values in found.items()}
 
 
 def tables() -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from planner.backends.emission.emission import BackEndFiles, Finding
 from planner.backends.emission.refusal import refused
-from planner.backends.rules.rule import mixtures, rule_input
+from planner.backends.rules.rule import rule_input
+from planner.backends.rules.training_recipe import routing, stretch
 from planner.backends.torchtitan.config_module import MODULE_FILE, module_text
 from planner.backends.torchtitan.space import TABLE, TOML_TABLE
 from planner.backends.torchtitan.toml_config import CONFIG_FILE, MODEL_FILE, config_text, model_text
 from planner.backends.torchtitan.train_script import TRAIN_SCRIPT, train_script
 from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
+from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 
 
@@ -49,8 +51,7 @@ def assumptions(plan: Plan, version: str) -> tuple[str, ...]:
     s, model, workload = plan.chosen(), plan.problem.model, plan.problem.workload
     lines = [
         f"torchtitan {version} is installed on every node; tokenizer, data and steps are yours, in TRAIN_ARGS.",
-        "Weights start at random. Rotary positions use base"
-        f" {model.rotary_base:g} without long-context scaling, which the plan does not hold.",
+        f"Weights start at random. Rotary positions use base {model.rotary_base:g}, {_stretched(model)}.",
         "Layers and loss are compiled (torch.compile).",
     ]
     if version == TORCHTITAN_VERSION:
@@ -63,9 +64,22 @@ def assumptions(plan: Plan, version: str) -> tuple[str, ...]:
         lines.append("8-bit matrix products are scaled by rows (torchao); head and attention stay in bf16.")
     if s.dp * s.cp > 1 and s.zero_stage in (1, 2):
         lines.append("Parameters stay gathered from a step's first forward to its last backward pass.")
-    if mixtures(model):
+    recipe = routing(model)
+    if recipe is not None:
         lines.append(
-            "Experts run dropless over the standard dispatcher, balanced by a bias on the scores; chosen scores are"
-            " normalised and not scaled."
+            "Experts run dropless over the standard dispatcher, balanced by a bias on the scores (updated by 0.001 a"
+            f" step, torchtitan's default) and by no loss; chosen scores are"
+            f" {'' if recipe.normalizes else 'not '}normalised."
         )
+        if recipe.scaling_factor is None:
+            lines.append("YOURS: router_route_scale (0.2.2: route_scale), which is 1: not known for this size.")
+        elif recipe.scaling_factor != 1.0:
+            lines.append(f"The routed experts' output is scaled by {recipe.scaling_factor:g}, as in the family.")
     return tuple(lines)
+
+
+def _stretched(model: ModelSpec) -> str:
+    found = stretch(model)
+    return (
+        f"scaled by {found.factor:g} for a long context ({found.source})" if found else "without long-context scaling"
+    )

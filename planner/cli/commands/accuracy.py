@@ -58,6 +58,10 @@ Fitted = Annotated[
         help="Ids of rows that chose constants of the cost model, one a line.  [default: the list of this release]",
     ),
 ]
+Optimism = Annotated[
+    bool,
+    typer.Option("--optimism", help="Also search for a plan where tuned runs are known, and compare it with them."),
+]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write the report as one HTML file.")]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="DIR", help="Also draw the figures into DIR.")]
 Format = Annotated[FigureChoice, typer.Option("--format", help="Of the figures in DIR.")]
@@ -71,11 +75,12 @@ def register(app: typer.Typer) -> None:
     app.command("accuracy")(accuracy)
 
 
-def accuracy(  # noqa: PLR0917  # a flag is an argument
+def accuracy(  # noqa: PLR0913, PLR0917  # a flag is an argument
     truth: Truth,
     by: By = GroupChoice.SOURCE,
     calibrate_fraction: Fraction = None,
     fitted_rows: Fitted = None,
+    optimism: Optimism = False,
     html: Html = None,
     plot: Plot = None,
     figure_format: Format = FigureChoice.SVG,
@@ -99,7 +104,7 @@ def accuracy(  # noqa: PLR0917  # a flag is an argument
     from planner.evidence.accuracy.report import assess, report_data
 
     talk(f"predicting {len(rows)} measured runs", quiet=quiet)
-    data = report_data(assess(rows, groups, fraction, fitted), by.value)
+    data = report_data(assess(rows, groups, fraction, fitted, picks=optimism), by.value)
     _write_files(data, html, plot, figure_format, markdown)
     write_answer(data, output, lambda: _tables(data))
 

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.answers.summaries import cluster_summary
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
 from planner.cli.problem_inputs import whole_number
-from planner.operations.service import asked_service
+from planner.operations.service import opened_service
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.operations.service import PlanService
     from profiles.cluster import Cluster
 
 Reference = Annotated[str, typer.Argument(metavar="C", help="Cluster YAML or a built-in name.")]
@@ -32,13 +30,11 @@ def register(app: typer.Typer) -> None:
 
 def list_builtin(server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """Built-in clusters; `--devices N` of the other commands scales them."""
-    with asked_service(server) as service:
-        if service is not None:
-            rows = service.listing("clusters")
-        else:
-            from profiles.catalogue import builtin_clusters, load_cluster
+    from planner.operations.clusters import LIST_CLUSTERS
+    from planner.operations.named import Nothing, plain_rows
 
-            rows = [cluster_summary(load_cluster(name)) for name in builtin_clusters()]
+    with opened_service(server) as service:
+        rows = plain_rows(service.call(LIST_CLUSTERS, Nothing()))
     write_answer(rows, output, lambda: _list_table(rows))
 
 
@@ -50,24 +46,19 @@ def show(
 ) -> None:
     """One cluster: pools, links and fabric, with the source of every number."""
     whole_number(devices, "--devices")
-    with asked_service(server) as service:
-        the_cluster = _cluster(cluster, devices, service)
-    data = {"num_devices": the_cluster.num_devices, **the_cluster.model_dump(mode="json")}
-    write_answer(data, output, lambda: _show_tables(the_cluster))
-
-
-def _cluster(reference: str, devices: int | None, service: PlanService | None) -> Cluster:
-    from planner.cli.remote_question import cluster_part
-    from profiles.catalogue import load_cluster
+    from planner.operations.clusters import GET_CLUSTER
+    from planner.operations.named import NamedRequest
     from profiles.cluster import Cluster
     from profiles.scaling import scale_cluster
     from profiles.validation import read_document
 
-    part = reference if service is None else cluster_part(reference)
-    if service is None or not isinstance(part, str):
-        return load_cluster(reference, devices)
-    found = read_document(Cluster, service.document("clusters", part), f"{service.address} {part}")
-    return found if devices is None else scale_cluster(found, devices)
+    with opened_service(server) as service:
+        found = service.call(GET_CLUSTER, NamedRequest(name=cluster))
+    the_cluster = read_document(Cluster, found.document, f"{service.address} {cluster}")
+    if devices is not None:
+        the_cluster = scale_cluster(the_cluster, devices)
+    data = {"num_devices": the_cluster.num_devices, **the_cluster.model_dump(mode="json")}
+    write_answer(data, output, lambda: _show_tables(the_cluster))
 
 
 def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.answers.summaries import device_summary
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
-from planner.operations.service import asked_service
+from planner.operations.service import opened_service
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,25 +29,24 @@ def register(app: typer.Typer) -> None:
 
 def list_builtin(server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """Known accelerators, with their peak rates."""
-    with asked_service(server) as service:
-        if service is not None:
-            rows = service.listing("devices")
-        else:
-            from profiles.catalogue import builtin_devices, load_device
+    from planner.operations.devices import LIST_DEVICES
+    from planner.operations.named import Nothing, plain_rows
 
-            rows = [device_summary(load_device(name)) for name in builtin_devices()]
+    with opened_service(server) as service:
+        rows = plain_rows(service.call(LIST_DEVICES, Nothing()))
     write_answer(rows, output, lambda: _list_table(rows))
 
 
 def show(device: Name, server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """One accelerator, with the source of every number."""
-    from profiles.catalogue import load_device
+    from planner.operations.devices import GET_DEVICE
+    from planner.operations.named import NamedRequest
     from profiles.device import Device
     from profiles.validation import read_document
 
-    with asked_service(server) as service:
-        found = None if service is None else service.document("devices", device)
-    the_device = load_device(device, "devices show") if found is None else read_document(Device, found, device)
+    with opened_service(server) as service:
+        found = service.call(GET_DEVICE, NamedRequest(name=device))
+    the_device = read_document(Device, found, device)
     write_answer(the_device.model_dump(mode="json"), output, lambda: _show_tables(the_device))
 
 

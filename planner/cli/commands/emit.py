@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,21 +11,9 @@ from planner.backends.launch import LauncherName
 from planner.cli import launch_flags as place
 from planner.cli import options as flags
 from planner.cli.backend_names import BEST, bare_name, complete_backends, parse_emitted
-from planner.cli.emitting import (
-    emission_data,
-    emission_lines,
-    keep_plan,
-    planned_there,
-    tell_difference,
-    write_there,
-)
-from planner.cli.output import OutputFormat, write_answer
-from planner.cli.planning import Afterwards
-from planner.operations.service import PlanService, asked_service
-
-if TYPE_CHECKING:
-    from planner.backends.launch.settings import LaunchSettings
-    from planner.plan.plan import Plan
+from planner.cli.emitting import emission_lines, emit_into
+from planner.cli.output import OutputFormat, talk, write_answer
+from planner.operations.service import opened_service
 
 Backend = Annotated[
     str,
@@ -61,6 +48,7 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
     image: place.Image = None,
     namespace: place.Namespace = None,
     files_claim: place.FilesClaim = None,
+    env: place.Environment = None,
     database: flags.Database = None,
     server: flags.Server = None,
     quiet: flags.Quiet = False,
@@ -76,47 +64,23 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
         image=image,
         namespace=namespace,
         files_claim=files_claim,
+        env=env,
     )
-    from planner.backends.launch.settings import LaunchSettings
-    from planner.operations.plan_reference import is_plan_file, load_plan
+    from planner.operations.emit import EmitRequest
+    from planner.operations.plan_reference import is_plan_file
 
-    folders = [(name, out if len(names) == 1 else out / bare_name(name)) for name in names]
-    done = Afterwards()
-    with asked_service(server, database) as service:
-        # What is said about the place where the job runs, and files of this machine, are put together here.
-        if service is not None and settings == LaunchSettings() and not is_plan_file(plan):
-            done.emissions += [_from_service(service, plan, name, launcher, folder, quiet) for name, folder in folders]
-        else:
-            _made_here(load_plan(plan, database, service), folders, launcher, settings, database, done, quiet=quiet)
-    data = done.emissions[0] if len(done.emissions) == 1 else {"emissions": done.emissions}
-    lines = [line for each in done.emissions for line in emission_lines(each)]
-    write_answer(data, output, lambda: lines)
-    if done.failure is not None:
-        raise done.failure
-
-
-def _made_here(
-    plan: Plan,
-    folders: Sequence[tuple[str, Path]],
-    launcher: LauncherName,
-    settings: LaunchSettings,
-    database: str | None,
-    done: Afterwards,
-    *,
-    quiet: bool,
-) -> None:
-    """The files, and every new plan in the database: what files say that they are of can be looked up."""
-    for name, folder in folders:
-        there = planned_there(plan, name, None, quiet=quiet)
-        done.emissions.append(write_there(there, launcher, folder, quiet=quiet, settings=settings))
-        if there.difference is not None:
-            done.attempt(lambda made=there.plan: keep_plan(made, database, quiet=quiet))  # type: ignore[misc]
-
-
-def _from_service(
-    service: PlanService, reference: str, name: str, launcher: LauncherName, folder: Path, quiet: bool
-) -> dict[str, Any]:
-    backend = None if name == BEST else name
-    data = emission_data(service.write_emission(reference, backend, launcher, folder), folder)
-    tell_difference(data, quiet=quiet)
-    return data
+    emissions = []
+    with opened_service(server, database) as service:
+        for name in names:
+            asked = EmitRequest(
+                plan=plan, backend=None if name == BEST else name, launcher=launcher, settings=settings.to_dict()
+            )
+            folder = out if len(names) == 1 else out / bare_name(name)
+            found = emit_into(folder, service, asked, quiet=quiet)
+            emissions.append(found)
+            new = found["difference"] is not None or is_plan_file(plan)
+            if new and (kept := service.kept(found["plan_id"])):
+                talk(kept, quiet=quiet)
+        data = emissions[0] if len(emissions) == 1 else {"emissions": emissions}
+        lines = [line for each in emissions for line in emission_lines(each)]
+        write_answer(data, output, lambda: lines)

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli import options as flags
-from planner.cli.backend_names import ANY, parse_backends
+from planner.cli.backend_names import parse_backends
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.planning import announce, write_plan, write_trace
-from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem
-from planner.cli.remote_question import remote_question
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags
+from planner.cli.script_flags import (
+    From,
+    MaybeModel,
+    PassedOn,
+    ScriptArguments,
+    ScriptFlags,
+    Variables,
+    VocabularySize,
+    said_job,
+    software_of,
+    tell_open_places,
+)
 from planner.errors import DocumentInvalid, NoFeasiblePlan
-from planner.operations.megatron_script import megatron_script, script_strategy
-from planner.operations.service import asked_service
-from planner.strategy.relief_layers import relief_layers
-from planner.strategy.text import complete_strategy, parse_assignments
+from planner.operations.megatron_script import plain_strategy, script_facts
+from planner.operations.service import opened_service
+from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
+    from planner.model.megatron_args import MegatronJob
     from planner.plan.plan import Plan
-    from planner.question.problem import Problem
 
 StrategyText = Annotated[
     list[str] | None,
@@ -48,20 +57,26 @@ def register(app: typer.Typer) -> None:
 
 
 def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
-    model: flags.Model,
     cluster: flags.ClusterReference,
+    passed_on: PassedOn = None,
+    model: MaybeModel = None,
+    from_script: From = None,
     strategy: StrategyText = None,
     devices: flags.Devices = None,
     workload: flags.WorkloadFile = None,
     global_batch_size: flags.GlobalBatchSize = None,
     sequence_length: flags.SequenceLength = None,
     precision: flags.Precision = None,
+    routing: flags.Routing = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
-    backend: flags.Backend = ANY,
+    backend: flags.MaybeBackend = None,
     memory_margin: flags.MemoryMargin = None,
     fits: flags.Fits = None,
     layers: Layers = None,
+    variables: Variables = None,
+    script_args: ScriptArguments = None,
+    vocab_size: VocabularySize = None,
     plan_out: PlanOut = None,
     trace: Trace = None,
     full: Full = False,
@@ -70,53 +85,61 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Predict one strategy: time, memory, whether it fits.  Exit code 5 when it does not fit."""
-    values = given_strategy(model, strategy)
-    chunk_layers = _parse_layers(layers) if layers is not None else _script_layers(model, strategy)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    space = SpaceFlags({}, backends=parse_backends(backend), memory_margin=memory_margin, fits=fits)
-    asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
-    with asked_service(server) as service:
-        if service is not None:
-            wanted = {"strategy": values, "chunk_layers": chunk_layers}
-            plan, notes = service.estimate({**remote_question(service, asked), **wanted})
-            announce(plan.problem, quiet)
-            _tell_filled_in(notes, quiet=quiet)
-        else:
-            plan = _estimated(build_problem(asked), values, chunk_layers, quiet=quiet)
+    script = ScriptFlags(from_script, variables, script_args, passed_on, vocab_size)
+    reference, job = said_job(script, model, devices, "estimate", quiet)
+    values = given_strategy(job, strategy)
+    chunk_layers = _parse_layers(layers) if layers is not None else _script_layers(job, strategy)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing)
+    software = parse_backends(software_of(backend, script, job))
+    space = SpaceFlags({}, backends=software, memory_margin=memory_margin, fits=fits)
+    asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
+    from planner.cli.question import question_of
+    from planner.operations.estimate import ESTIMATE, EstimateRequest
 
-    from planner.cli.plan_answer import answer_data, answer_tables
-
+    with opened_service(server) as service:
+        question = question_of(service, asked)
+        if not isinstance(question, dict):
+            announce(question, quiet)
+        found = service.call(ESTIMATE, EstimateRequest(question=question, strategy=values, chunk_layers=chunk_layers))
+    plan = found.plan
+    if isinstance(question, dict):
+        announce(plan.problem, quiet)
+    if found.filled_in:
+        talk(f"filled in: {', '.join(found.filled_in)}", quiet=quiet)
     write_plan(plan, plan_out)
     write_trace(plan, trace)
-    write_answer(answer_data(plan, full=full), output, lambda: answer_tables(plan))
+    _print(plan, script, job, full, quiet, output)
     if plan.status == "infeasible":
-        over = (plan.peak_memory_bytes - plan.memory_limit_bytes) / 2**30
-        raise NoFeasiblePlan(
-            f"the strategy does not fit: the worst device misses {over:.1f} GiB" if over > 0 else "a limit is broken",
-            binding="memory" if over > 0 else "limit",
-            relaxations=("change the strategy, or let `meshwright plan` search for one that fits",),
-            where="--strategy",
-        )
+        raise _does_not_fit(plan)
 
 
-def _estimated(problem: Problem, values: dict[str, Any], chunk_layers: tuple[int, ...] | None, *, quiet: bool) -> Plan:
-    """The strategy's plan, made here."""
-    from planner.search.estimate import estimate as estimate_strategy
+def _print(
+    plan: Plan, script: ScriptFlags, job: MegatronJob | None, full: bool, quiet: bool, output: OutputFormat
+) -> None:
+    from planner.cli.plan_answer import answer_data, answer_tables
+    from planner.cli.render.script import script_report
 
-    announce(problem, quiet)
-    chosen, notes = complete_strategy(values, problem.cluster.num_devices, problem.workload.global_batch_size)
-    _tell_filled_in(notes, quiet=quiet)
-    return estimate_strategy(problem, chosen, chunk_layers, values, relief_layers(values))
+    data, read = answer_data(plan, full=full), None
+    if script.path is not None and job is not None:
+        read = data["script"] = script_facts(job)
+    elif job is not None:
+        tell_open_places(job, quiet)
+    first = [] if read is None else list(script_report(read, script.path or ""))
+    write_answer(data, output, lambda: [*first, *answer_tables(plan)])
 
 
-def _tell_filled_in(notes: Sequence[str], *, quiet: bool) -> None:
-    if notes:
-        talk(f"filled in: {', '.join(notes)}", quiet=quiet)
+def _does_not_fit(plan: Plan) -> NoFeasiblePlan:
+    over = (plan.peak_memory_bytes - plan.memory_limit_bytes) / 2**30
+    return NoFeasiblePlan(
+        f"the strategy does not fit: the worst device misses {over:.1f} GiB" if over > 0 else "a limit is broken",
+        binding="memory" if over > 0 else "limit",
+        relaxations=("change the strategy, or let `meshwright plan` search for one that fits",),
+        where="--strategy",
+    )
 
 
-def given_strategy(model: str, texts: list[str] | None) -> dict[str, Any]:
+def given_strategy(script: MegatronJob | None, texts: list[str] | None) -> dict[str, Any]:
     """Fields of the launch script, overlaid with ``--strategy``.  Raises DocumentInvalid when nothing is said."""
-    script = megatron_script(model)
     if texts is None and script is None:
         raise DocumentInvalid(
             "no strategy is given",
@@ -124,12 +147,11 @@ def given_strategy(model: str, texts: list[str] | None) -> dict[str, Any]:
             hint="write it as --strategy tp=8,pp=4,mbs=1, all fields optional",
         )
     said = parse_assignments(texts or [], "--strategy")
-    return {**(script_strategy(script) if script else {}), **said}
+    return {**(plain_strategy(script) if script else {}), **said}
 
 
-def _script_layers(model: str, texts: list[str] | None) -> tuple[int, ...] | None:
+def _script_layers(script: MegatronJob | None, texts: list[str] | None) -> tuple[int, ...] | None:
     """Layers of each chunk as the launch script says; None where it does not, or another pipeline is asked for."""
-    script = megatron_script(model)
     asked = parse_assignments(texts or [], "--strategy")
     return None if script is None or {"pp", "vpp", "schedule"} & set(asked) else script.chunk_layers
 

@@ -8,20 +8,44 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli import options as flags
-from planner.cli.output import OutputFormat, write_answer
-from planner.operations.service import PlanService, asked_service, refuse
+from planner.cli.output import OutputFormat, talk, write_answer
+from planner.cli.script_flags import (
+    ScriptArguments,
+    ScriptFlags,
+    Variables,
+    VocabularySize,
+    refuse_without,
+    said_script,
+    tell_without_effect,
+)
+from planner.errors import Conflict
+from planner.operations.megatron_script import is_script
+from planner.operations.service import SERVICE_LIMITS, opened_service
 from planner.strategy.fields import PINNABLE
 from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
+    from planner.answers.explain.why import Explanation
     from planner.answers.explain.why_not import WhyNot as Counterfactual
     from planner.plan.plan import Plan
 
 WhyNot = Annotated[
     list[str] | None,
-    typer.Option("--why-not", metavar="K=V,...", help="Ask for another choice, for example tp=4,pp=8."),
+    typer.Option(
+        "--why-not",
+        metavar="K=V,...|SCRIPT",
+        help="Ask for another choice, for example tp=4,pp=8, or for your own run.",
+    ),
 ]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the plan as one HTML file too.")]
+Ladder = Annotated[
+    Path | None,
+    typer.Option(
+        "--ladder",
+        metavar="FOLDER",
+        help="Beyond 512 devices: write the shortened models of the smaller runs that would settle the plan.",
+    ),
+]
 Brief = Annotated[bool, typer.Option("--brief", help="Only what the plan says; no estimates of its neighbours.")]
 
 
@@ -30,11 +54,15 @@ def register(app: typer.Typer) -> None:
     app.command("explain")(explain)
 
 
-def explain(  # noqa: PLR0917  # a flag is an argument
+def explain(  # noqa: PLR0913, PLR0917  # a flag is an argument
     plan: flags.PlanReference,
     why_not: WhyNot = None,
     brief: Brief = False,
     html: Html = None,
+    ladder: Ladder = None,
+    variables: Variables = None,
+    script_args: ScriptArguments = None,
+    vocab_size: VocabularySize = None,
     time_limit: flags.TimeLimit = None,
     database: flags.Database = None,
     server: flags.Server = None,
@@ -42,52 +70,86 @@ def explain(  # noqa: PLR0917  # a flag is an argument
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Why this plan: what binds, what each choice costs, what the next faster plan lacks."""
-    pins = parse_assignments(why_not or [], "--why-not", PINNABLE)
-    from planner.operations.plan_reference import load_plan, stored_reference
-
-    with asked_service(server, database) as service:
-        if service is not None:
-            refuse(service, {"--time-limit": time_limit is not None}, "the service has limits of its own: drop it")
-            stored_reference(plan, service)
-        the_plan = load_plan(plan, database, service)
-        if why_not is not None:
-            _print_why_not(the_plan, _other(the_plan, why_not, pins, time_limit, service, quiet=quiet), output)
-            return
-        if html is not None:
-            from planner.answers.views.report.page import report_page
-            from planner.operations.reading import write_file
-
-            write_file(html, report_page(the_plan))
-        from planner.cli.render.explanation import explanation_report
-
-        if service is not None:
-            explanation = service.explanation(the_plan.plan_id, brief)
-        else:
-            from planner.answers.explain.why import explain as ask_why
-
-            explanation = ask_why(the_plan, with_neighbours=not brief)
-    write_answer(explanation.model_dump(mode="json"), output, lambda: explanation_report(the_plan, explanation))
-
-
-def _other(
-    plan: Plan,
-    texts: list[str],
-    pins: dict[str, int | str | bool],
-    time_limit: float | None,
-    service: PlanService | None,
-    *,
-    quiet: bool,
-) -> Counterfactual:
-    """The best plan with the wished fields, or what rules them out."""
-    if service is not None:
-        return service.why_not(plan.plan_id, ",".join(texts))
-    from planner.answers.explain.why_not import why_not as ask
+    script = ScriptFlags(_script(why_not), variables, script_args, None, vocab_size)
+    if script.path is not None:
+        _answer_script(plan, script, (database, server), quiet, output)
+        return
+    refuse_without(script, "--why-not SCRIPT")
+    parse_assignments(why_not or [], "--why-not", PINNABLE)
+    from planner.answers.explain.why_not import WhyNot as Counterfactual
     from planner.cli.planning import search_options
     from planner.cli.progress import search_progress
+    from planner.cli.render.explanation import explanation_report
+    from planner.operations.explain import EXPLAIN, ExplainRequest
+    from planner.operations.plan_reference import PlanRequest
+    from planner.operations.plans import GET_PLAN
 
-    search = search_options(0, time_limit, 0)
-    with search_progress(quiet=quiet) as progress:
-        return ask(plan, pins, search, progress)
+    asked = ExplainRequest(plan=plan, brief=brief, why_not=None if why_not is None else ",".join(why_not))
+    search, limited = search_options(0, time_limit, 0), {"--time-limit": time_limit is not None}
+    with opened_service(server, database, only_here=limited, instead=SERVICE_LIMITS) as service:
+        with search_progress(quiet=quiet or why_not is None) as progress:
+            answer = service.call(EXPLAIN, asked, search=search, progress=progress)
+        the_plan = service.call(GET_PLAN, PlanRequest(plan=plan))
+    if isinstance(answer, Counterfactual):
+        _print_why_not(the_plan, answer, output)
+        return
+    if html is not None:
+        from planner.answers.views.report.page import report_page
+        from planner.operations.reading import write_file
+
+        write_file(html, report_page(the_plan))
+    if ladder is not None:
+        _write_ladder(the_plan, answer, ladder)
+    write_answer(answer.model_dump(mode="json"), output, lambda: explanation_report(the_plan, answer))
+
+
+def _write_ladder(plan: Plan, explained: Explanation, folder: Path) -> None:
+    """The model of each smaller run, as a document that ``--model`` reads."""
+    from planner.answers.explain.trust_ladder import shortened_model
+    from planner.operations.reading import write_file
+
+    runs = [each.run for each in explained.ladder if each.run is not None]
+    if not runs:
+        raise Conflict(
+            "this plan has no ladder of smaller runs",
+            where="--ladder",
+            hint="plans that fit on more than 512 devices have one; leave --brief out",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for run in runs:
+        write_file(folder / run.model_file, shortened_model(plan.problem.model, run.layers).canonical_json())
+
+
+def _script(texts: list[str] | None) -> str | None:
+    """The launch script that ``--why-not`` names, if it is one."""
+    return texts[0] if texts is not None and len(texts) == 1 and is_script(texts[0]) else None
+
+
+def _answer_script(
+    reference: str, script: ScriptFlags, place: tuple[str | None, str | None], quiet: bool, output: OutputFormat
+) -> None:
+    """Why not the run of this script: it is predicted here, whole, on the plan's question."""
+    from planner.cli.render.explanation import why_not_report
+    from planner.cli.render.script import script_report
+    from planner.operations.megatron_script import script_facts
+    from planner.operations.plan_reference import PlanRequest
+    from planner.operations.plans import GET_PLAN
+    from planner.operations.script_run import held_to, why_not_script
+
+    database, server = place
+    with opened_service(server, database) as service:
+        plan = service.call(GET_PLAN, PlanRequest(plan=reference))
+    found, job = why_not_script(plan, said_script(script))
+    tell_without_effect(job, quiet)
+    for line in held_to(plan, job):
+        talk(f"held to: {line}", quiet=quiet)
+    data, read = found.model_dump(mode="json"), script_facts(job)
+    data["script"] = read
+    if found.other is not None:
+        from planner.cli.plan_answer import answer_data
+
+        data["other"] = answer_data(found.other)
+    write_answer(data, output, lambda: [*script_report(read, script.path or ""), *why_not_report(plan, found)])
 
 
 def _print_why_not(plan: Plan, answer: Counterfactual, output: OutputFormat) -> None:

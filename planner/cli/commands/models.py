@@ -9,13 +9,12 @@ import typer
 from planner.answers.summaries import model_summary
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
-from planner.operations.service import asked_service
+from planner.operations.service import opened_service
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from planner.model.spec import ModelSpec
-    from planner.operations.service import PlanService
 
 Reference = Annotated[str, typer.Argument(metavar="M", help="HF config.json, Megatron args, model YAML, or a name.")]
 
@@ -30,40 +29,28 @@ def register(app: typer.Typer) -> None:
 
 def list_builtin(server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """Built-in models, with their sizes."""
-    with asked_service(server) as service:
-        if service is not None:
-            rows = service.listing("models")
-        else:
-            from planner.model.builtin import builtin_models
-            from planner.model.load import load_model
+    from planner.operations.models import LIST_MODELS
+    from planner.operations.named import Nothing, plain_rows
 
-            rows = [model_summary(name, load_model(name)) for name in builtin_models()]
+    with opened_service(server) as service:
+        rows = plain_rows(service.call(LIST_MODELS, Nothing()))
     write_answer(rows, output, lambda: _list_table(rows))
 
 
 def show(model: Reference, server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """One model: parameters by module, FLOPs, and the whole description in JSON."""
     from planner.model.parameters import parameters_by_module
+    from planner.model.spec import ModelSpec
+    from planner.operations.models import GET_MODEL
+    from planner.operations.named import NamedRequest
+    from profiles.validation import read_document
 
-    with asked_service(server) as service:
-        spec = _spec(model, service)
+    with opened_service(server) as service:
+        found = service.call(GET_MODEL, NamedRequest(name=model))
+    spec = read_document(ModelSpec, found.document, f"{service.address} {model}")
     facts = model_summary(spec.name, spec)
     data = {**facts, "parameters_by_module": parameters_by_module(spec), "spec": spec.model_dump(mode="json")}
     write_answer(data, output, lambda: _show_tables(spec, data))
-
-
-def _spec(reference: str, service: PlanService | None) -> ModelSpec:
-    from planner.cli.remote_question import model_part
-    from planner.model.load import load_model
-    from planner.model.spec import ModelSpec
-    from profiles.validation import read_document
-
-    if service is None:
-        return load_model(reference)
-    # What the service knows by name, or a file of this machine.
-    part = model_part(reference)
-    document = service.document("models", part) if isinstance(part, str) else part
-    return read_document(ModelSpec, document, f"{service.address} {reference}")
 
 
 def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,19 +10,33 @@ import typer
 
 from planner.backends.launch import LauncherName
 from planner.cli import options as flags
-from planner.cli.backend_names import ANY, parse_backends, parse_emitted, require_files_of_best
+from planner.cli.backend_names import parse_backends, parse_emitted, require_files_of_best
 from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
-from planner.cli.planning import Place, Wanted, answer, search_options
+from planner.cli.planning import Wanted, answer, search_options
 from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_flags
 from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem
-from planner.cli.remote_planning import answer_remotely
 from planner.cli.remote_question import remote_question
-from planner.operations.service import asked_service, refuse
+from planner.cli.script_flags import (
+    From,
+    MaybeModel,
+    PassedOn,
+    ScriptArguments,
+    ScriptFlags,
+    Variables,
+    VocabularySize,
+    refuse_beside,
+    said_job,
+    shown_beside,
+    software_of,
+)
+from planner.operations.service import opened_service
 from planner.strategy.fields import PINNABLE, Value
 from planner.strategy.text import parse_assignments, parse_forbids
 
 if TYPE_CHECKING:
+    from planner.operations.service import Service
+    from planner.search.options import SearchOptions
     from profiles.cluster import Cluster
 
 Emit = Annotated[
@@ -61,7 +76,9 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
-    model: flags.Model,
+    passed_on: PassedOn = None,
+    model: MaybeModel = None,
+    from_script: From = None,
     cluster: MaybeCluster = None,
     pool: Pools = None,
     devices: flags.Devices = None,
@@ -69,6 +86,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     global_batch_size: flags.GlobalBatchSize = None,
     sequence_length: flags.SequenceLength = None,
     precision: flags.Precision = None,
+    routing: flags.Routing = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
@@ -77,13 +95,16 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     min_tokens_per_s: flags.MinTokensPerSecond = None,
     pin: flags.Pin = None,
     forbid: flags.Forbid = None,
-    backend: flags.Backend = ANY,
+    backend: flags.MaybeBackend = None,
     memory_margin: flags.MemoryMargin = None,
     fits: flags.Fits = None,
     prefer: flags.Prefer = flags.PreferChoice.RECOMMENDED,
     top: flags.TopK = 3,
     time_limit: flags.TimeLimit = None,
     seed: flags.Seed = 0,
+    variables: Variables = None,
+    script_args: ScriptArguments = None,
+    vocab_size: VocabularySize = None,
     emit: Emit = None,
     launcher: Launcher = "torchrun",
     out: Out = None,
@@ -99,28 +120,50 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Find the best way to train a model on a cluster, and prove how fast one can be."""
-    emitted, backends = parse_emitted(emit), parse_backends(backend)
+    script = ScriptFlags(from_script, variables, script_args, passed_on, vocab_size)
+    refuse_beside(script, {"--pool": bool(pool), "--pareto": pareto})
+    reference, job = said_job(script, model, devices, "plan", quiet)
+    emitted, backends = parse_emitted(emit), parse_backends(software_of(backend, script, job))
     require_files_of_best(emitted, backends)
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits, prefer)
     space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, *limits)
-    search = search_options(top, time_limit, seed)
-    wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
-    with asked_service(server, database) as service:
-        if service is not None:
-            refuse(service, {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}, "plan on this machine")
-            answer_remotely(service, {**remote_question(service, asked), "prefer": prefer.value}, search, wanted)
-            return
-    if (clusters := named_pools(pool, cluster, devices)) is not None:
-        _plan_over_pools(asked, clusters, {"--reuse": reuse, "--pareto": pareto}, search.time_limit_s, wanted)
-        return
-    problem = build_problem(asked)
-    if pareto:
-        front_alone(emitted, (plan_out, trace))
-        answer_front(problem, search, database=None if no_store else Place(database), quiet=quiet, output=output)
-        return
-    answer(problem, search, wanted, database=None if no_store else Place(database), reuse=reuse)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing)
+    asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
+    form = (full, quiet, output, shown_beside(script, job, quiet))
+    wanted = Wanted(emitted, launcher, out, plan_out, trace, *form).checked()
+    here = {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}
+    with opened_service(server, database, only_here=here, instead="plan on this machine") as service:
+        answered = _Answered(search_options(top, time_limit, seed), pool, pareto, not no_store, reuse, database)
+        _answer(service, asked, wanted, answered)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """How the question is answered."""
+
+    search: SearchOptions
+    pools: list[str] | None
+    pareto: bool
+    keep: bool
+    reuse: bool
+    database: str | None
+
+
+def _answer(service: Service, asked: ProblemFlags, wanted: Wanted, way: _Answered) -> None:
+    """Over unequal pools, for every number of devices, or the one plan."""
+    search = way.search
+    question = service.question(
+        lambda: named_pools(way.pools, asked.cluster, asked.devices) or build_problem(asked),
+        lambda: {**remote_question(service, asked), "prefer": asked.space.prefer.value},
+    )
+    if isinstance(question, tuple):
+        others = {"--reuse": way.reuse, "--pareto": way.pareto}
+        _plan_over_pools(asked, question, others, search.time_limit_s, wanted)
+    elif way.pareto and not isinstance(question, dict):
+        front_alone(wanted.emitted, (wanted.plan_out, wanted.trace))
+        answer_front(question, search, keep=way.keep, database=way.database, quiet=wanted.quiet, output=wanted.output)
+    else:
+        answer(service, question, search, wanted, keep=way.keep, reuse=way.reuse)
 
 
 def _pins(texts: list[str] | None) -> dict[str, Value]:

@@ -10,12 +10,16 @@ import typer
 
 from planner.cli.options import Database, Output, PlanReference, Server
 from planner.cli.output import OutputFormat, talk, to_json, write_answer, write_stdout
-from planner.operations.service import asked_service
+from planner.errors import DocumentInvalid
+from planner.operations.service import opened_service
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.store.records import PlanRecord
+    from planner.operations.plans import PlanSummary
+    from planner.plan.plan import Plan
+
+MOST_PLANS = 1000
 
 
 def register(app: typer.Typer) -> None:
@@ -38,15 +42,22 @@ def list_stored(  # noqa: PLR0917  # a flag is an argument
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Stored plans, newest first."""
-    with asked_service(server, database) as service:
-        if service is not None:
-            records = service.list_plans(model, cluster, limit, after)
-        else:
-            from planner.store import open_store
+    from planner.operations.plans import LARGEST_PAGE, LIST_PLANS, PlansRequest
 
-            with open_store(database) as store:
-                records = store.list_plans(model, cluster, limit=limit, after=after)
-    write_answer([_row(record) for record in records], output, lambda: _list_table(records))
+    if not 1 <= limit <= MOST_PLANS:
+        raise DocumentInvalid(f"a page has 1 to {MOST_PLANS} plans, not {limit}", where="--limit")
+    found: list[PlanSummary] = []
+    with opened_service(server, database) as service:
+        if after is not None:
+            after = service.plan_id(after)
+        while len(found) < limit:
+            page = min(limit - len(found), LARGEST_PAGE)
+            asked = PlansRequest(model=model, cluster=cluster, limit=page, after=after)
+            answer = service.call(LIST_PLANS, asked)
+            found += answer.plans
+            if (after := answer.next) is None:
+                break
+    write_answer([_row(each) for each in found], output, lambda: _list_table(found))
 
 
 def show(
@@ -58,10 +69,8 @@ def show(
 ) -> None:
     """One plan, as ``plan`` printed it."""
     from planner.cli.plan_answer import answer_data, answer_tables
-    from planner.operations.plan_reference import load_plan
 
-    with asked_service(server, database) as service:
-        the_plan = load_plan(plan, database, service)
+    the_plan = _plan(plan, database, server)
     write_answer(answer_data(the_plan, full=full), output, lambda: answer_tables(the_plan))
 
 
@@ -73,11 +82,10 @@ def export(
     output: Output = OutputFormat.JSON,
 ) -> None:
     """The whole plan document with its problem: a file that every other command reads."""
-    from planner.operations.plan_reference import full_document, load_plan
+    from planner.operations.plan_reference import full_document
     from planner.operations.reading import write_file
 
-    with asked_service(server, database) as service:
-        document = full_document(load_plan(plan, database, service))
+    document = full_document(_plan(plan, database, server))
     if out is not None:
         write_file(out, to_json(document))
         talk(f"wrote {out}")
@@ -95,56 +103,46 @@ def label(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Give a stored plan a name; the name can move to another plan later, its history stays."""
-    with asked_service(server, database) as service:
-        if service is not None:
-            version, plan_id = service.label(name, plan)
-        else:
-            from planner.store import open_store
+    from planner.operations.labels import PUT_LABEL, LabelRequest
 
-            with open_store(database) as store:
-                plan_id = store.resolve(plan)
-                version = store.label_plan(name, plan_id)
-    data = {"label": name, "version": version, "plan_id": plan_id}
-    write_answer(data, output, lambda: [f"{name} (version {version}) is plan {plan_id[:12]}."])
+    with opened_service(server, database) as service:
+        found = service.call(PUT_LABEL, LabelRequest(name=name, plan=plan))
+    data = {"label": name, "version": found.version, "plan_id": found.plan_id}
+    write_answer(data, output, lambda: [f"{name} (version {found.version}) is plan {found.plan_id[:12]}."])
 
 
-def _row(record: PlanRecord) -> dict[str, Any]:
-    return {
-        "plan_id": record.plan_id,
-        "problem_id": record.problem_id,
-        "status": record.status,
-        "outcome": record.outcome,
-        "step_time_s": record.step_time_s,
-        "gap": record.gap,
-        "num_devices": record.num_devices,
-        "model": record.model_name,
-        "cluster": record.cluster_name,
-        "backend": record.backend,
-        "release": record.release,
-        "created_at": record.created_at.isoformat(),
-        "labels": list(record.labels),
-    }
+def _plan(reference: str, database: str | None, server: str | None) -> Plan:
+    """A plan file of this machine, or a stored plan."""
+    from planner.operations.plan_reference import PlanRequest
+    from planner.operations.plans import GET_PLAN
+
+    with opened_service(server, database) as service:
+        return service.call(GET_PLAN, PlanRequest(plan=reference))
 
 
-def _list_table(records: Iterable[PlanRecord]) -> list[RenderableType]:
+def _row(plan: PlanSummary) -> dict[str, Any]:
+    return {**plan.model_dump(mode="json"), "created_at": plan.created_at.isoformat()}
+
+
+def _list_table(plans: Iterable[PlanSummary]) -> list[RenderableType]:
     from planner.answers.views.words import percent, seconds, short_id
     from planner.cli.render.back_ends import software_name
     from planner.cli.render.tables import table
 
     rows = [
         (
-            short_id(record.plan_id),
-            record.model_name,
-            record.cluster_name,
-            software_name(record.backend, record.release),
-            f"{record.num_devices:,}",
-            seconds(record.step_time_s),
-            record.outcome,
-            "" if record.gap is None else percent(record.gap),
-            record.created_at.strftime("%Y-%m-%d %H:%M"),
-            ", ".join(record.labels),
+            short_id(plan.plan_id),
+            plan.model,
+            plan.cluster,
+            software_name(plan.backend, plan.release),
+            f"{plan.num_devices:,}",
+            seconds(plan.step_time_s),
+            plan.outcome,
+            "" if plan.gap is None else percent(plan.gap),
+            plan.created_at.strftime("%Y-%m-%d %H:%M"),
+            ", ".join(plan.labels),
         )
-        for record in records
+        for plan in plans
     ]
     if not rows:
         return ["No stored plan fits. `meshwright plan` stores one."]

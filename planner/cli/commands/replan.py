@@ -11,7 +11,7 @@ import typer
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.errors import DocumentInvalid
-from planner.operations.service import asked_service, refuse
+from planner.operations.service import opened_service
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,23 +53,16 @@ def replan(  # noqa: PLR0917  # a flag is an argument
             hint="give one of the two",
         )
     from planner.cli.planning import search_options, write_plan
-    from planner.operations.plan_reference import stored_reference
+    from planner.cli.progress import search_progress
+    from planner.operations.replan import REPLAN, ReplanRequest
 
-    options = search_options(top, None, 0)
-    with asked_service(server, database) as service:
-        if service is not None:
-            refuse(service, {"--no-store": no_store}, "plan on this machine")
-            made = service.replan(stored_reference(plan, service), devices, lost, top)
-        else:
-            from planner.answers.replan.replan import replan as plan_again
-            from planner.cli.progress import search_progress
-            from planner.operations.plan_reference import load_plan
-
-            old = load_plan(plan, database)
-            with search_progress(quiet=quiet) as progress:
-                made = plan_again(old, num_devices=devices, lost_nodes=lost, options=options, progress=progress)
-            if not no_store:
-                _keep(made, database)
+    asked = ReplanRequest(plan=plan, devices=devices, lost_nodes=lost, top_k=top)
+    search, unknown = search_options(top, None, 0), {"--no-store": no_store}
+    with (
+        opened_service(server, database, only_here=unknown, instead="plan on this machine") as service,
+        search_progress(quiet=quiet) as progress,
+    ):
+        made = service.call(REPLAN, asked, search=search, progress=progress, keep=not no_store)
     write_plan(made.plan, plan_out)
     if not no_store:
         talk(f"stored; next: meshwright plans show {made.new_plan_id[:12]}", quiet=quiet)
@@ -91,13 +84,6 @@ def answer_data(made: Replan) -> dict[str, Any]:
     from planner.cli.plan_answer import answer_data as plan_data
 
     return {**made.model_dump(mode="json", exclude={"plan"}), "plan": plan_data(made.plan)}
-
-
-def _keep(made: Replan, database: str | None) -> None:
-    from planner.store import open_store
-
-    with open_store(database) as store:
-        store.save_plan(made.plan)
 
 
 def _tables(made: Replan) -> Iterator[RenderableType]:

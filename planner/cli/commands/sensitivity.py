@@ -9,7 +9,7 @@ import typer
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
 from planner.errors import DocumentInvalid
-from planner.operations.service import asked_service, refuse
+from planner.operations.service import SERVICE_LIMITS, opened_service
 
 Changes = Annotated[str, typer.Option("--changes", metavar="P,...", help="Changes of each input in percent.")]
 NoReplan = Annotated[bool, typer.Option("--no-replan", help="Only estimate the plan's strategy; no new searches.")]
@@ -32,25 +32,22 @@ def sensitivity(  # noqa: PLR0917  # a flag is an argument
 ) -> None:
     """Speed and choice under wrong inputs: compute, links, memory, batch, up and down."""
     fractions = parse_changes(changes)
-    from planner.answers.sensitivity import sensitivity as analyse
     from planner.cli.planning import search_options
     from planner.cli.progress import counted_progress
     from planner.cli.render.comparison import sensitivity_report
-    from planner.operations.plan_reference import load_plan, stored_reference
+    from planner.operations.sensitivity import SENSITIVITY, SensitivityRequest
 
-    search = search_options(0, time_limit, 0)
-    with asked_service(server, database) as service:
-        if service is not None:
-            refuse(service, {"--time-limit": time_limit is not None}, "the service has limits of its own: drop it")
-            result = service.sensitivity(stored_reference(plan, service), fractions, replan=not no_replan)
-        else:
-            the_plan = load_plan(plan, database)
-            with counted_progress("re-planning" if not no_replan else "estimating", quiet=quiet) as progress:
-                result = analyse(the_plan, fractions, replan=not no_replan, options=search, progress=progress)
+    asked = SensitivityRequest(plan=plan, changes=fractions, replan=not no_replan)
+    search, limited = search_options(0, time_limit, 0), {"--time-limit": time_limit is not None}
+    with (
+        opened_service(server, database, only_here=limited, instead=SERVICE_LIMITS) as service,
+        counted_progress("estimating" if no_replan else "re-planning", quiet=quiet) as progress,
+    ):
+        result = service.call(SENSITIVITY, asked, search=search, progress=progress)
     write_answer(result.model_dump(mode="json"), output, lambda: sensitivity_report(result))
 
 
-def parse_changes(text: str) -> tuple[float, ...]:
+def parse_changes(text: str) -> list[float]:
     """``-20,10`` as fractions, without repetition.  Raises DocumentInvalid."""
     values = []
     for part in text.split(","):
@@ -62,4 +59,4 @@ def parse_changes(text: str) -> tuple[float, ...]:
                 f"{part.strip()!r} is not a percentage", where="--changes", hint="write it as -20,-10,10,20"
             ) from None
         values.append(value)
-    return tuple(dict.fromkeys(values))
+    return list(dict.fromkeys(values))

@@ -11,10 +11,10 @@ from planner.cli import options as flags
 from planner.cli.backend_names import complete_backends
 from planner.cli.planning import search_options
 from planner.cli.problem_inputs import positive
-from planner.cli.remote_sweeping import sweep_remotely
+from planner.cli.remote_question import remote_sweep
 from planner.cli.sweep_inputs import SweepFlags, read_cells, read_question
-from planner.cli.sweeping import SweepOutput, Wanted, answer_sweep
-from planner.operations.service import asked_service, refuse
+from planner.cli.sweeping import SweepOutput, answer_sweep
+from planner.operations.service import opened_service
 
 EXECUTORS = "serial|processes|ray|ray://HOST:PORT"
 
@@ -81,6 +81,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     sequence_length: Lengths = None,
     global_batch_size: Batches = None,
     precision: flags.Precision = None,
+    routing: flags.Routing = None,
     profile: flags.Profile = "auto",
     price: Price = None,
     pin: flags.Pin = None,
@@ -102,6 +103,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     """Plan every combination of models, clusters, device counts, sequence lengths and batch sizes."""
     from planner.answers.sweep.executor import PROCESSES
     from planner.answers.sweep.executor import executor as executor_of
+    from planner.operations.sweep import SweepAsked
 
     axes = {
         "models": model,
@@ -112,13 +114,19 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     }
     positive(price, "--price")
     search = search_options(top, time_limit, seed)
-    wanted = Wanted(database, price, quiet, output)
-    said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin, fits)
-    with asked_service(server, database) as service:
-        if service is not None:
-            here = {"--executor": executor is not None, "--workers": workers is not None, "--ray-code": bool(ray_code)}
-            refuse(service, here, "its workers search")
-            sweep_remotely(service, read_question(said), profile, search, wanted)
-            return
-    chosen = executor_of(executor or PROCESSES, workers, ray_code)
-    answer_sweep(read_cells(read_question(said), profile), search, chosen, wanted)
+    said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin, fits, routing)
+    here = {"--executor": executor is not None, "--workers": workers is not None, "--ray-code": bool(ray_code)}
+    with opened_service(server, database, only_here=here, instead="its workers search") as service:
+        chosen = executor_of(executor or PROCESSES, workers, ray_code)
+        question = read_question(said)
+        asked = SweepAsked(
+            question=service.question(
+                lambda: read_cells(question, profile), lambda: remote_sweep(service, question, profile)
+            ),
+            price_per_device_hour=price,
+            top_k=search.top_k,
+            time_limit_s=search.time_limit_s,
+            seed=search.seed,
+            executor=chosen,
+        )
+        answer_sweep(service, question, asked, quiet=quiet, output=output)

@@ -10,10 +10,9 @@ import typer
 from planner.cli import options as flags
 from planner.cli.backend_names import ANY, parse_backends
 from planner.cli.output import OutputFormat, talk, write_answer
-from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem, positive
-from planner.cli.remote_question import remote_question
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, positive
 from planner.errors import DocumentInvalid
-from planner.operations.service import asked_service, refuse
+from planner.operations.service import opened_service
 from planner.strategy.fields import PINNABLE
 from planner.strategy.text import parse_assignments, parse_forbids
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from planner.answers.throughput.curve import Throughput, ThroughputPoint
-    from planner.plan.plan import Plan
-    from planner.question.problem import Problem
 
 TITLE = "The fastest plan found for each (as plan --prefer fastest; the recommended one may be a little slower)"
 MOST_COUNTS = 64
@@ -51,6 +48,7 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     global_batch_size: flags.GlobalBatchSize = None,
     sequence_length: flags.SequenceLength = None,
     precision: flags.Precision = None,
+    routing: flags.Routing = None,
     profile: flags.Profile = "auto",
     price: Price = None,
     max_step_time: flags.MaxStepTime = None,
@@ -82,17 +80,17 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
         min_tokens_per_s,
         fits=fits,
     )
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing)
     asked = ProblemFlags(model, cluster, None, work, space, profile)
-    with asked_service(server, database) as service:
-        if service is not None:
-            refuse(service, {"--no-store": no_store}, "plan on this machine")
-            question = remote_question(service, asked)
-            taken = ("model", "cluster", "workload", "constraints", "profile")
-            wanted = {"device_counts": counts, "price_per_device_hour": price, "budget_s": budget}
-            found = service.throughput({**{name: question[name] for name in taken}, **wanted})
-        else:
-            found = _curve(build_problem(asked), counts, price, budget, None if no_store else (database,))
+    from planner.cli.question import question_of
+    from planner.operations.throughput import THROUGHPUT, ThroughputRequest
+
+    unknown = {"--no-store": no_store}
+    with opened_service(server, database, only_here=unknown, instead="plan on this machine") as service:
+        wanted = ThroughputRequest(
+            question=question_of(service, asked), device_counts=counts, price_per_device_hour=price, budget_s=budget
+        )
+        found = service.call(THROUGHPUT, wanted, keep=not no_store)
     if found.undecided:
         talk(f"{found.undecided} not decided; a longer --budget decides more", quiet=quiet)
     write_answer(found.model_dump(mode="json"), output, lambda: _table(found))
@@ -106,27 +104,6 @@ def parse_counts(text: str) -> tuple[int, ...]:
     if len(parts) > MOST_COUNTS:
         raise DocumentInvalid(f"{len(parts)} device counts", where="--devices", hint=f"ask for at most {MOST_COUNTS}")
     return tuple(int(part) for part in parts)
-
-
-def _curve(
-    problem: Problem, counts: tuple[int, ...], price: float | None, budget_s: float, place: tuple[str | None] | None
-) -> Throughput:
-    """The curve, made here; with a database its proofs answer first, and new plans are kept there."""
-    from planner.answers.throughput.curve import throughput_curve
-
-    if place is None:
-        return throughput_curve(problem, counts, budget_s=budget_s, price_per_device_hour=price)
-    from planner.store import open_store
-
-    with open_store(place[0]) as store:
-
-        def proved(part: Problem) -> Plan | None:
-            stored = store.find_plan(part.problem_id)
-            return stored if stored is not None and stored.is_final else None
-
-        return throughput_curve(
-            problem, counts, budget_s=budget_s, price_per_device_hour=price, known=proved, keep=store.save_plan
-        )
 
 
 def _table(found: Throughput) -> Iterator[RenderableType]:

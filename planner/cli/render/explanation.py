@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from planner.answers.explain.neighbours import Neighbour
+from planner.answers.explain.trust_ladder import Rung
 from planner.answers.explain.why import Explanation
 from planner.answers.explain.why_not import WhyNot
 from planner.answers.views.words import gib, percent, seconds, short_id
@@ -65,6 +66,37 @@ def explanation_report(plan: Plan, explanation: Explanation) -> Iterator[Rendera
         yield table(
             "", ("move", ">step", ">against plan", ">peak", "verdict"), [_row(each) for each in explanation.neighbours]
         )
+    if explanation.ladder:
+        yield from _ladder(plan, explanation.ladder)
+
+
+def _ladder(plan: Plan, rungs: Sequence[Rung]) -> Iterator[RenderableType]:
+    """What would settle a plan of many devices, cheapest first."""
+    yield heading("What would settle it, cheapest first")
+    yield table(
+        "",
+        ("measure", ">layers", ">predicted", ">plan's interval then (80 %)", ">left in published runs"),
+        [
+            (
+                each.what,
+                str(each.run.layers) if each.run else "",
+                seconds(each.run.expected_step_time_s) if each.run else "",
+                f"{seconds(each.interval_s[0])} to {seconds(each.interval_s[1])}" if each.interval_s else each.reason,
+                "" if each.left_in_published_runs is None else f"± {percent(each.left_in_published_runs)}",
+            )
+            for each in rungs
+        ],
+    )
+    low, high = plan.step_time_interval_s
+    yield Text(
+        f"The plan's interval today: {seconds(low)} to {seconds(high)}. The runs keep the shards of a stage; their"
+        " models are cut to the layers shown (--ladder FOLDER writes them).\n"
+    )
+    ran = [each for each in rungs if each.run is not None]
+    yield bullets([each.commands[0] for each in rungs if each.commands])
+    if ran:
+        yield Text("After a run, here for the last one:", style="bold")
+        yield bullets(ran[-1].commands[1:])
 
 
 def why_not_report(plan: Plan, answer: WhyNot) -> Iterator[RenderableType]:

@@ -15,7 +15,9 @@ from planner.evidence.accuracy.baseline import baseline_step_s, same_source
 from planner.evidence.accuracy.calibration import Calibration, calibrate
 from planner.evidence.accuracy.fitted_rows import FittedRows
 from planner.evidence.accuracy.headline import headline
+from planner.evidence.accuracy.left_out import left_out_data, without_own_constants
 from planner.evidence.accuracy.memory_ratios import chance_data
+from planner.evidence.accuracy.optimism import optimism_data
 from planner.evidence.accuracy.ranking import ranking_groups, ranking_key
 from planner.evidence.accuracy.recommended_picks import pick_data, runs_of
 from planner.evidence.accuracy.statistics import (
@@ -55,6 +57,10 @@ class Assessment:
     baseline_s: list[float | None]
     source_baseline_s: list[float | None]
     calibration: Calibration | None
+    without_own: dict[str, Prediction]
+    """Runs of sources that chose constants, predicted without these, by row."""
+    optimism: dict[str, Any] | None
+    """Our own picks for questions with tuned runs; None = not asked."""
 
     @property
     def judged(self) -> list[int]:
@@ -73,8 +79,13 @@ def assess(
     groups: Mapping[str, str],
     calibrate_fraction: float | None = None,
     fitted: FittedRows | None = None,
+    *,
+    picks: bool = False,
 ) -> Assessment:
-    """Predict every row; with a fraction, also calibrate on that part.  ``fitted``: None = no row chose a constant."""
+    """Predict every row; with a fraction, also calibrate on that part.  ``fitted``: None = no row chose a constant.
+
+    ``picks``: also search for a pick of our own where tuned runs are known.
+    """
     runs, unmapped = map_rows(rows)
     predictions, more = predict_runs(runs)
     sweeps = [ranking_key(each.row, groups) for each in predictions]
@@ -96,7 +107,14 @@ def assess(
         baseline_s=baseline_step_s(predictions),
         source_baseline_s=baseline_step_s(predictions, same_source),
         calibration=calibration,
+        without_own=without_own_constants(runs, _used(predictions, spent)),
+        optimism=optimism_data(runs, predictions) if picks else None,
     )
+
+
+def _used(predictions: Sequence[Prediction], spent: Sequence[bool]) -> frozenset[str]:
+    """Sources of which some row chose a constant."""
+    return frozenset(source_group(each.row.source) for each, used in zip(predictions, spent, strict=True) if used)
 
 
 def report_data(assessment: Assessment, by: GroupBy) -> dict[str, Any]:
@@ -133,6 +151,9 @@ def report_data(assessment: Assessment, by: GroupBy) -> dict[str, Any]:
     if calibration is not None:
         data["calibration"] = _calibration(assessment, calibration, by)
         stages = dict(calibration.stages())
+    data["left_out"] = left_out_data(predictions, assessment.keys, assessment.fitted, assessment.without_own)
+    if assessment.optimism is not None:
+        data["optimism"] = assessment.optimism
     data["headline"] = headline(assessment.keys, predictions, assessment.judged, stages, assessment.held_out)
     return data
 

@@ -70,6 +70,8 @@ class AccuracyReport(Document):
     ranking_groups: Table
     unmapped: dict[str, Any]
     headline: Table
+    left_out: dict[str, Any] | None = None
+    optimism: dict[str, Any] | None = None
     fit_chances: dict[str, Any] | None = None
     telling_apart: dict[str, Any] | None = None
     recommended_picks: dict[str, Any] | None = None

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from planner.evidence.accuracy.report_chances import chance_tables
-from planner.evidence.accuracy.report_table import ReportTable, percent
+from planner.evidence.accuracy.report_left_out import left_out_tables
+from planner.evidence.accuracy.report_optimism import optimism_tables
+from planner.evidence.accuracy.report_table import ReportTable, against, decimal, percent
 from planner.predict.uncertainty import PLAN_LEVEL
 from planner.question.factors import factor_words
 
@@ -21,7 +23,9 @@ def report_tables(data: Data) -> list[ReportTable]:
     """All tables that have rows, the most important first."""
     groups = [group for group in data["groups"] if group["predicted"]]
     tables = [
+        *left_out_tables(data),
         _headline(data),
+        *optimism_tables(data),
         _time(data, groups),
         _ranking(data, groups),
         _memory(data, groups),
@@ -34,11 +38,6 @@ def report_tables(data: Data) -> list[ReportTable]:
     return [each for each in tables if each.rows]
 
 
-def decimal(value: float | None) -> str:
-    """Two decimals; a dash where there is none."""
-    return "-" if value is None else f"{value:.2f}"
-
-
 def _headline(data: Data) -> ReportTable:
     calibrated = "calibration" in data
     columns: tuple[str, ...] = ("what", ">n", ">target", ">measured", "")
@@ -48,30 +47,14 @@ def _headline(data: Data) -> ReportTable:
     for line in data["headline"]:
         if not line["n"]:
             continue
-        cells = [line["what"], f"{line['n']:,}", *_against(line, "target", "measured", "reached")]
+        cells = [line["what"], f"{line['n']:,}", *against(line, "target", "measured", "reached")]
         if calibrated:
             cells.append(f"{line['calibrated_n']:,}")
-            cells += _against(line, "calibrated_target", "calibrated", "calibrated_reached")
+            cells += against(line, "calibrated_target", "calibrated", "calibrated_reached")
         rows.append(tuple(cells))
     part = f" after calibrating on {percent(data['calibration']['fraction'])} of each source" if calibrated else ""
     said = f"On rows of which no constant was chosen{'; then' + part if part else ''}."
     return ReportTable("targets", "Against the targets", said, columns, rows)
-
-
-def _against(line: Data, target: str, measured: str, reached: str) -> tuple[str, str, str]:
-    tau = "tau" in line["what"]
-    value = decimal(line[measured]) if tau else percent(line[measured], decimals=1)
-    if line[target] is None:
-        return "", value, ""
-    verdict = {True: "reached", False: "missed", None: ""}[line[reached]]
-    return _range_words(*line[target], tau=tau), value, verdict
-
-
-def _range_words(low: float, high: float, *, tau: bool) -> str:
-    ends = [f"{each:g}" if tau else f"{100 * each:g} %" for each in (low, high)]
-    if low == 0:
-        return f"<= {ends[1]}"
-    return f">= {ends[0]}" if high == 1 else f"{ends[0].removesuffix(' %')}-{ends[1]}"
 
 
 def _time(data: Data, groups: Sequence[Data]) -> ReportTable:

@@ -25,6 +25,7 @@ from planner.evidence.runs.row_strategy import (
     traits_of_row,
     workload_of_row,
 )
+from planner.evidence.runs.software import described
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
 from planner.model.spec import ModelSpec
@@ -183,6 +184,7 @@ def _mapped(row: TruthRow, batch: StoredBatch, readings: Sequence[IterationObser
         chunk_layers=chunk_layers_of_row(said.model, strategy, flavour),
         arithmetic=arithmetic_of_row(row),
         traits=traits_of_row(row, flavour),
+        software=described(row),
     )
 
 

@@ -10,7 +10,7 @@ import re
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -49,12 +49,33 @@ VERDICTS = 3
 STRANGERS = 60
 """Random strategies of the whole declared space."""
 TOLERANCE = 1e-9
-Check = Callable[[Software], Iterator[str]]
 
 
-def names(wanted: Software) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A release of a back-end, and the questions that it is tried on by their numbers, which seed what is drawn."""
+
+    software: Software
+    questions: Mapping[int, Problem]
+
+    @classmethod
+    def of(cls, wanted: Software) -> Tried:
+        """Tried on every sample question."""
+        return cls(wanted, dict(enumerate(questions(wanted))))
+
+    def plans(self) -> Iterator[tuple[Problem, Plan]]:
+        """Random plans of the space of every question."""
+        for seed, problem in self.questions.items():
+            for plan in random_plans(problem, seed, TRIES):
+                yield problem, plan
+
+
+Check = Callable[[Tried], Iterator[str]]
+
+
+def names(tried: Tried) -> Iterator[str]:
     """Its name, title, releases and devices are spelled as a question takes them."""
-    backend = wanted.backend
+    wanted, backend = tried.software, tried.software.backend
     spelled = f"{backend.name}=={wanted.release.version}" if wanted.release.version else backend.name
     if not re.match(BACKEND_PATTERN, spelled):
         yield f"{spelled!r} is not a name that --backend takes"
@@ -70,9 +91,9 @@ def names(wanted: Software) -> Iterator[str]:
         yield "its physics has no name or no summary"
 
 
-def rules(wanted: Software) -> Iterator[str]:
+def rules(tried: Tried) -> Iterator[str]:
     """Every rule has an id of its own, a source, and fields that a strategy has."""
-    table, known = wanted.release.space.rules, {each.name for each in fields(Strategy)} | {"dp"}
+    table, known = tried.software.release.space.rules, {each.name for each in fields(Strategy)} | {"dp"}
     every: list[SpaceRule] = [*table.model_rules, *table.strategy_rules]
     ids = [rule.id for rule in every]
     for name in sorted({name for name in ids if ids.count(name) > 1}):
@@ -87,22 +108,22 @@ def rules(wanted: Software) -> Iterator[str]:
             yield f"rule {rule.id} names no field of a strategy; if it is about the model alone, it is a model rule"
 
 
-def columns(wanted: Software) -> Iterator[str]:
+def columns(tried: Tried) -> Iterator[str]:
     """Its columns declare values that exist."""
-    declared = wanted.release.space.columns
+    declared = tried.software.release.space.columns
     if unknown := set(declared.schedules) - set(SCHEDULE_NAMES):
         yield f"no schedule is called {', '.join(sorted(unknown))}"
     if declared.pipeline_parallel and not declared.schedules:
         yield "it declares pipelines, and no schedule for them"
 
 
-def answers(wanted: Software) -> Iterator[str]:
+def answers(tried: Tried) -> Iterator[str]:
     """Some question has a plan in it, proved, and the plan is of its space."""
-    asked = questions(wanted)
+    wanted, asked = tried.software, tried.questions
     if not asked:
         yield "it refuses every sample model on every sample cluster"
     plans = 0
-    for problem in asked:
+    for problem in asked.values():
         try:
             plan = find_plan(problem, SearchOptions(top_k=0))
         except MeshwrightError:
@@ -116,9 +137,9 @@ def answers(wanted: Software) -> Iterator[str]:
         yield "no sample question has a plan in it"
 
 
-def spelling(wanted: Software) -> Iterator[str]:
+def spelling(tried: Tried) -> Iterator[str]:
     """What is spelled is a strategy that its rules take and that is spelled no further."""
-    for problem, plan in _plans(wanted):
+    for problem, plan in tried.plans():
         checked = BackEndRules(problem)
         layers = tuple(chunk.num_layers for chunk in chunks_in_model_order(layout_of(plan)))
         strategy = plan.chosen()
@@ -128,9 +149,9 @@ def spelling(wanted: Software) -> Iterator[str]:
             yield f"{_words(problem)}: {finding.rule} ({finding.message}) refuses what was spelled: {strategy}"
 
 
-def unspelled(wanted: Software) -> Iterator[str]:
+def unspelled(tried: Tried) -> Iterator[str]:
     """A strategy as it was enumerated costs what it costs as it is spelled: spelling changes nothing that runs."""
-    for problem in questions(wanted):
+    for problem in tried.questions.values():
         checked, hardware = BackEndRules(problem), problem_hardware(problem)
         limits = split_rules(problem, hardware)
         drawn = islice(random_strategies(problem, seed=7), 20 * TRIES)
@@ -151,13 +172,13 @@ def unspelled(wanted: Software) -> Iterator[str]:
                 )
 
 
-def files(wanted: Software) -> Iterator[str]:
+def files(tried: Tried) -> Iterator[str]:
     """Every plan of the space can be written and reads back equal; an installed validator accepts it."""
-    if wanted.backend.files is None or wanted.release.predicts_only:
+    if tried.software.backend.files is None or tried.software.release.predicts_only:
         return
     written, asked_before = 0, Counter[str]()
     with tempfile.TemporaryDirectory(prefix="meshwright-conformance-") as folder, Checker() as checker:
-        for number, (problem, plan) in enumerate(_plans(wanted)):
+        for number, (problem, plan) in enumerate(tried.plans()):
             try:
                 directory = write_emission(emit_plan(plan, "torchrun"), Path(folder) / str(number))
             except MeshwrightError as error:
@@ -176,14 +197,14 @@ def files(wanted: Software) -> Iterator[str]:
         yield "no plan of the sample questions was written"
 
 
-def refusals(wanted: Software) -> Iterator[str]:
+def refusals(tried: Tried) -> Iterator[str]:
     """A rule looks at its fields only: with those of a plan that it takes, it takes a strategy that it refused.
 
     So whoever reads a refusal knows what to change, and the rule's cited source is about just these fields.
     """
-    by_id = {rule.id: rule for rule in wanted.release.space.rules.strategy_rules}
+    by_id = {rule.id: rule for rule in tried.software.release.space.rules.strategy_rules}
     told = set[str]()
-    for seed, problem in enumerate(questions(wanted)):
+    for seed, problem in tried.questions.items():
         taken = next(iter(random_plans(problem, seed, TRIES)), None)
         if taken is None:
             continue
@@ -241,23 +262,19 @@ def conformance(wanted: Software) -> Iterator[Outcome]:
         yield Outcome(wanted.spelled, check.__name__, promise, faults_of(check, wanted))
 
 
-def faults_of(check: Check, wanted: Software) -> tuple[str, ...]:
-    """What one check finds, each fault once; code of the room that stops with an error of Python's own is a fault."""
+def faults_of(check: Check, wanted: Software, asked: Mapping[int, Problem] | None = None) -> tuple[str, ...]:
+    """What one check finds, each fault once; code of the room that stops with an error of Python's own is a fault.
+
+    ``asked``: some of the sample questions by their numbers, where not all of them.
+    """
     found = dict[str, None]()
     try:
-        for fault in check(wanted):
+        for fault in check(Tried.of(wanted) if asked is None else Tried(wanted, asked)):
             found[fault] = None
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         found[f"it stops with {type(error).__name__}: {error} ({last.filename}:{last.lineno}, {last.name})"] = None
     return tuple(found)
-
-
-def _plans(wanted: Software) -> Iterator[tuple[Problem, Plan]]:
-    """Random plans of the space of every sample question."""
-    for seed, problem in enumerate(questions(wanted)):
-        for plan in random_plans(problem, seed, TRIES):
-            yield problem, plan
 
 
 def _same(one: Candidate, other: Candidate) -> bool:

@@ -6,7 +6,8 @@ from planner.backends.asked import inside, why_not_these_devices
 from planner.backends.backend import Software
 from planner.errors import MeshwrightError
 from planner.model.builtin import builtin_model
-from planner.question.problem import Problem, Workload
+from planner.question.complete import complete_problem
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.backend_rules import BackEndRules
 from profiles.catalogue import builtin_clusters, load_cluster
 from profiles.cluster import Cluster
@@ -44,4 +45,4 @@ def _cluster(wanted: Software, model: str, devices: int) -> Cluster | None:
 
 def _problem(model: str, cluster: Cluster) -> Problem:
     workload = Workload(global_batch_size=BATCH, sequence_length=TOKENS)
-    return Problem(model=builtin_model(model), cluster=cluster, workload=workload)
+    return complete_problem(builtin_model(model), cluster, workload, Constraints())

@@ -2,8 +2,8 @@
 
 A row names degrees; the software decides the rest: the dtype in which gradients are reduced, what overlaps, how layers
 are dealt to stages, and what its memory figure means.  These are facts of the software (its defaults, or what the
-source writes about its runs), never numbers fitted to the rows.  The first flavour whose pattern matches the source
-wins; the last one is Megatron-Core's defaults, which most published tables use.
+source writes about its runs), never numbers fitted to the rows.  ``planner.evidence.runs.software`` reads which library
+a row is of; a row of none that is known takes Megatron-Core's defaults, which most published tables use.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from planner.backends.accelerate import physics as accelerate
+from planner.backends.deepspeed import physics as deepspeed
 from planner.backends.hugging_face import physics as hugging_face
 from planner.backends.llm_foundry import physics as llm_foundry
 from planner.backends.megascale import physics as megascale
@@ -22,6 +24,7 @@ from planner.backends.nemo import physics as nemo
 from planner.backends.nemo_automodel import physics as nemo_automodel
 from planner.backends.pytorch_fsdp import physics as pytorch_fsdp
 from planner.backends.torchtitan import physics as torchtitan
+from planner.evidence.runs.software import library_of
 from planner.predict.physics.physics import TUNED, Physics
 from planner.strategy.strategy import RecomputePolicy
 
@@ -54,6 +57,10 @@ class Flavour:
     """What the runs recomputed, where the row's column is known to say something else."""
     shards_by_default: bool = False
     """Rows without degrees shard parameters over all devices, each taking its part of the batch at once (JAX)."""
+    whole_layers: bool = False
+    """Layers run whole by PyTorch on each device: their memory is ``planner.evidence.runs.whole_layer_memory``'s."""
+    forced_balance: bool = False
+    """Whether such runs spread tokens evenly over experts by force, or drop what is above the mean."""
     megatron_defaults: bool = False
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
@@ -119,9 +126,11 @@ TORCHTITAN = Flavour(
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
     "NeMo performance recipe", backend="nemo", overlap_tp=True, expert_tensor_parallel_is_tp=False,
-    gradient_dtype="bf16", traits=nemo.NEMO,
+    gradient_dtype="bf16", traits=nemo.NEMO, forced_balance=True,
 )  # fmt: skip
-"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes).
+Benchmarks: the router is force-balanced, or experts drop what exceeds their capacity (Megatron-Bridge, its performance
+recipes and apply_moe_token_drop)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
     backend="megatron",
@@ -172,32 +181,77 @@ DEFAULT = Flavour("Megatron-Core defaults")
 SOME_FSDP = replace(FSDP, backend="")
 """A row that says FSDP, and not whose."""
 
-FLAVOURS: tuple[tuple[str, Flavour], ...] = (
-    (r"huggingface_data|nanotron", NANOTRON),
-    (r"vTrain:data/ground_truth_single", VTRAIN_ONE_NODE),
-    (r"vTrain", VTRAIN),
-    (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
-    (r"2201\.11990|bigscience", MEGATRON_DEEPSPEED),
-    (r"2104\.04473", MEGATRON_2021),
-    (r"2205\.05198", MEGATRON_2022),
-    (r"llm-foundry", LLM_FOUNDRY),
-    (r"fms-fsdp|foundation-model-stack", FSDP),
-    (r"torchtitan|awsome-distributed-training", TORCHTITAN),
-    (r"maxtext|paxml|tpu-recipes|gpu-recipes.*maxtext|levanter", JAX),
-    (r"Automodel", AUTOMODEL),
-    (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|mlcommons|MLPerf", NEMO),
-    (r"SimuMax", SIMUMAX),
-    (r"NeuSight", NEUSIGHT),
-    (r"sailor", SAILOR),
-    (r"InternEvo", INTERNEVO),
-    (r"zero-bubble|2401\.10241", ZERO_BUBBLE),
-    (r"2402\.15627|MegaScale", MEGASCALE),
+TRANSFORMERS_ON_ONE = Flavour(
+    "Hugging Face trainer", backend="accelerate", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False,
+    traits=accelerate.ACCELERATE, whole_layers=True,
+)  # fmt: skip
+"""transformers' Trainer, SFTTrainer and scripts around them; several devices: FSDP unless the row says otherwise."""
+TRANSFORMERS_DEEPSPEED = replace(
+    TRANSFORMERS_ON_ONE, name="Hugging Face models under DeepSpeed", backend="deepspeed", traits=deepspeed.DEEPSPEED
 )
+TORCHTUNE = Flavour(
+    "torchtune", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, whole_layers=True,
+    traits=replace(hugging_face.TRANSFORMERS, name="torchtune", summary="torchtune", norm_copies=2.0),
+)  # fmt: skip
+"""Recipes of its own layers: plain PyTorch modules, bf16 weights and states by default (recipes, dtype=bf16)."""
+LITGPT = replace(
+    TORCHTUNE, name="litgpt", traits=replace(hugging_face.TRANSFORMERS, name="litgpt", summary="litgpt under Fabric")
+)
+COMPILED_FSDP = Flavour(
+    "PyTorch FSDP2, compiled", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, whole_layers=True,
+    traits=replace(hugging_face.TRANSFORMERS, name="fsdp2-compiled", summary="FSDP2, compiled", fp32_shards=True),
+)  # fmt: skip
+PADDLE = Flavour("PaddleNLP", gradient_dtype="bf16", memory="process")
+FLAGSCALE = Flavour("Megatron-DeepSpeed since FlashAttention", memory="process", sequence_parallel=False)
+
+OF_ITS_LIBRARY = (NANOTRON, LLM_FOUNDRY, TORCHTITAN, JAX, AUTOMODEL, NEMO, MEGASCALE)
+"""Flavours whose library is called like the back-end."""
+FLAVOURS: tuple[tuple[str, Flavour], ...] = (
+    *((flavour.backend, flavour) for flavour in OF_ITS_LIBRARY),
+    ("vtrain-one-node", VTRAIN_ONE_NODE),
+    ("vtrain", VTRAIN),
+    ("megatron-test", MEGATRON_CI),
+    ("megatron-deepspeed-2021", MEGATRON_DEEPSPEED),
+    ("megatron-2021", MEGATRON_2021),
+    ("megatron-2022", MEGATRON_2022),
+    ("fms-fsdp", FSDP),
+    ("simumax", SIMUMAX),
+    ("hf-one-pass", NEUSIGHT),
+    ("sailor", SAILOR),
+    ("internevo", INTERNEVO),
+    ("zero-bubble", ZERO_BUBBLE),
+    ("hf-trainer", TRANSFORMERS_ON_ONE),
+    ("hf-fsdp", TRANSFORMERS_ON_ONE),
+    ("hf-deepspeed", TRANSFORMERS_DEEPSPEED),
+    ("torchtune", TORCHTUNE),
+    ("litgpt", LITGPT),
+    ("pytorch-fsdp2", COMPILED_FSDP),
+    ("paddlenlp", PADDLE),
+    ("megatron-deepspeed", FLAGSCALE),
+)
+"""Library, as ``planner.evidence.runs.software_rules`` names it, and its defaults."""
+
+
+STUDIED_DEVICES = re.compile(r"^(a100|a800|h100|h800|h200)\b", re.IGNORECASE)
+STUDIED_UNDER_NEMO = re.compile(r"^(a100|h100|h200|b200|b300|gb200|gb300)\b", re.IGNORECASE)
+"""Devices on which spreads of whole steps were found (``Physics.time_spread``): a row of another device has the prior's
+interval, because a kernel library that is new to a device may be far from the rates of older ones."""
+
+
+def studied_on(flavour: Flavour, device: str) -> bool:
+    """Whether the spread of this flavour's physics was found on devices like this one."""
+    known = STUDIED_UNDER_NEMO if flavour.traits.name == NEMO.traits.name else STUDIED_DEVICES
+    return known.search(device) is not None
+
+
+def flavour_of_library(library: str, zero_or_fsdp: str) -> Flavour:
+    """Defaults for a row: of its library, else FSDP where the row says so, else Megatron-Core."""
+    known = dict(FLAVOURS).get(library)
+    if known is not None:
+        return known
+    return SOME_FSDP if "fsdp" in zero_or_fsdp.lower() else DEFAULT
 
 
 def flavour_of(source: str, zero_or_fsdp: str) -> Flavour:
-    """Defaults for a row: by its source, else FSDP where the row says so, else Megatron-Core."""
-    for pattern, flavour in FLAVOURS:
-        if re.search(pattern, source, re.IGNORECASE):
-            return flavour
-    return SOME_FSDP if "fsdp" in zero_or_fsdp.lower() else DEFAULT
+    """The same for the library that a source's words name."""
+    return flavour_of_library(library_of(source), zero_or_fsdp)

@@ -6,6 +6,7 @@ row's strategy is costed as stated, its layers dealt as its back-end deals them,
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.errors import DocumentInvalid, ProfileMissing
-from planner.evidence.runs.flavours import Flavour
+from planner.evidence.runs.adapter_seconds import Pace, adapter_seconds
+from planner.evidence.runs.flavours import Flavour, studied_on
 from planner.evidence.runs.resident import resident_bytes
 from planner.evidence.runs.row_cluster import cluster_of_row
 from planner.evidence.runs.row_flavour import flavour_of_row
@@ -26,8 +28,11 @@ from planner.evidence.runs.row_strategy import (
     traits_of_row,
     workload_of_row,
 )
+from planner.evidence.runs.software import NOTHING_SAID, SoftwareDescription, described
+from planner.evidence.runs.stated_rate import with_stated_rate
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
+from planner.evidence.runs.whole_layer_memory import whole_layer_peak_bytes
 from planner.model.flops import model_flops_per_token
 from planner.model.spec import ModelSpec
 from planner.predict.candidate import Candidate, Split
@@ -35,7 +40,7 @@ from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, W
 from planner.predict.cost.row_cost import CostModel
 from planner.predict.memory.fit_chance import usable_bytes
 from planner.predict.physics.physics import Physics
-from planner.predict.uncertainty import step_interval_s
+from planner.predict.uncertainty import step_interval_s, z_of
 from planner.question.factors import NEUTRAL, Factors
 from planner.question.problem import Constraints, Workload
 from planner.search.evaluate import evaluate_split
@@ -47,6 +52,15 @@ from profiles.device import Device
 from profiles.prediction.profile import Profile
 from profiles.prediction.reference import ProfileReference
 
+DEVICE_SPREAD = 0.18
+"""Standard deviation of ln(step time) on a device whose rate in a step nobody has published: half of what lies
+between the lowest and the highest sustained fraction of known ones, 0.63 and 0.90 (``profiles/catalogue``)."""
+HOST_SPREAD = 0.5
+"""Standard deviation of ln(host seconds): processors and Python versions differ by as much (as the prior of
+``planner.predict.uncertainty`` for terms of the host)."""
+WHOLE_LAYER_MARGIN = 1.03
+"""95 % quantile of measured over predicted peaks of layers that run whole (``whole_layer_memory``): fms-acceleration's
+Mistral 7B and Llama 3 8B, 111 rows."""
 STATED_LEVEL = 0.90
 """What the intervals of ``accuracy`` are meant to hold; those of plans: ``planner.predict.uncertainty.PLAN_LEVEL``."""
 RESERVED_PER_ALLOCATED = 1.10
@@ -83,19 +97,36 @@ class Prediction:
     strategy: Strategy
     num_layers: int
     devices_per_node: int
+    software: SoftwareDescription = NOTHING_SAID
     framework_sigma: float | None = None
 
     def interval_at(self, level: float) -> tuple[float, float]:
         """Seconds between which this part of such runs is meant to lie."""
+        studied = self.flavour.traits.spread_at(self.num_devices, experts=self.experts)
         low_s, high_s = step_interval_s(
             self.breakdown_s,
             framework_sigma=self.framework_sigma,
-            studied_sigma=self.flavour.traits.spread_at(self.num_devices, experts=self.experts),
+            studied_sigma=studied if studied_on(self.flavour, self.row.device) else None,
             level=level,
         )
+        low_s, high_s = self._widened(low_s, high_s, level)
         # A correction of the whole step leaves the breakdown as it was.
         scale = self.step_time_s / sum(self.breakdown_s.values())
         return low_s * scale, high_s * scale
+
+    def _widened(self, low_s: float, high_s: float, level: float) -> tuple[float, float]:
+        """The interval with what the description leaves open, and with the host's own spread where steps wait for it.
+
+        A calibration has seen both on runs of the same software.
+        """
+        if self.framework_sigma is not None:
+            return low_s, high_s
+        step_s = sum(self.breakdown_s.values())
+        waiting = self.breakdown_s.get("host", 0.0) / step_s
+        new_device = 0.0 if studied_on(self.flavour, self.row.device) else DEVICE_SPREAD
+        more = z_of(level) * math.hypot(self.software.unknown_spread, HOST_SPREAD * waiting, new_device)
+        below, above = math.log(step_s / low_s), math.log(high_s / step_s)
+        return step_s * math.exp(-math.hypot(below, more)), step_s * math.exp(math.hypot(above, more))
 
     @property
     def interval_s(self) -> tuple[float, float]:
@@ -132,6 +163,7 @@ class MappedRun:
     arithmetic: str
     """Precision of the matmuls, wider or narrower than a plan may ask for (fp32, fp4)."""
     traits: Physics
+    software: SoftwareDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +214,8 @@ def predict_runs(runs: Iterable[MappedRun], inputs: Inputs = DATASHEET) -> tuple
 def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
     if row.contradiction:
         raise RowUnmapped(row.contradiction)
-    flavour = flavour_of_row(row)
+    software = described(row)
+    flavour = flavour_of_row(row, software)
     shape = (row.layers, row.hidden, row.ffn_hidden, row.heads, row.kv_heads, row.vocab, row.experts, row.topk)
     words = (row.model, *shape, row.params_b, row.sequence_length, row.tp, flavour.name, _model_words(row, flavour))
     key = "|".join(str(word) for word in words)
@@ -193,6 +226,8 @@ def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
     degrees = degrees_of_row(row, flavour, model.num_layers)
     strategy = strategy_of_row(row, degrees, model, flavour)
     cluster = cluster_of_row(row, strategy.world_size)
+    peak = cluster.pools[0].device.peak_flops_per_s.get("bf16")
+    row = with_stated_rate(row, model, strategy.world_size, peak)
     return MappedRun(
         row=row,
         flavour=flavour,
@@ -203,6 +238,7 @@ def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
         chunk_layers=chunk_layers_of_row(model, strategy, flavour),
         arithmetic=arithmetic_of_row(row),
         traits=traits_of_row(row, flavour),
+        software=software,
     )
 
 
@@ -231,17 +267,22 @@ def _predict_batch(
     unsaid = [
         index
         for index, (_, candidate) in enumerate(evaluated)
-        if not batch[index].row.recompute and candidate.peak_memory_bytes > limit_bytes
+        if not batch[index].row.recompute and _device_bytes(batch[index], candidate) > limit_bytes
     ]
     leanest = _evaluate([_recomputed(batch[index]) for index in unsaid], hardware)
-    least = {index: candidate.peak_memory_bytes for index, (_, candidate) in zip(unsaid, leanest, strict=True)}
+    least = {
+        index: _device_bytes(_recomputed(batch[index]), candidate)
+        for index, (_, candidate) in zip(unsaid, leanest, strict=True)
+    }
     for index, (context, candidate) in enumerate(evaluated):
-        least_bytes = least.get(index, candidate.peak_memory_bytes)
+        least_bytes = least.get(index, _device_bytes(batch[index], candidate))
         predictions.append(_prediction(batch[index], context, candidate, flops, least_bytes))
 
 
 def _limit_bytes(hardware: Hardware, flavour: Flavour) -> float:
     """What a plan of this back-end may be predicted to need: it fits with the usual chance."""
+    if flavour.whole_layers:
+        return hardware.memory_bytes / WHOLE_LAYER_MARGIN
     return usable_bytes(hardware.memory_bytes, Constraints(), flavour.backend)
 
 
@@ -272,14 +313,25 @@ def _prediction(
 ) -> Prediction:
     hardware = context.costs.hardware
     strategy = mapped.strategy
+    breakdown_s = dict(candidate.breakdown_s)
+    # A calibrated overhead is no wait for launches: adapters hide behind none of it.
+    overhead_s = hardware.factors.host_overhead_s * strategy.num_microbatches
+    pace = Pace(
+        memory_bytes_per_s=hardware.pool.device.memory_bandwidth_bytes_per_s,
+        launch_s=mapped.traits.launch_s,
+        waiting_s=max(breakdown_s.get("host", 0.0) - overhead_s, 0.0),
+    )
+    more_s = adapter_seconds(mapped.row, mapped.model, strategy, mapped.software, pace)
+    breakdown_s["compute"] += more_s
     return Prediction(
         row=mapped.row,
-        step_time_s=candidate.step_time_s,
+        step_time_s=candidate.step_time_s + more_s,
         peak_memory_bytes=_reported_bytes(candidate, mapped),
-        total_memory_bytes=candidate.peak_memory_bytes,
+        total_memory_bytes=_device_bytes(mapped, candidate),
         memory_limit_bytes=_limit_bytes(hardware, mapped.flavour),
         device_memory_bytes=hardware.memory_bytes,
-        breakdown_s=candidate.breakdown_s,
+        breakdown_s=breakdown_s,
+        software=mapped.software,
         model_flops_per_device=sample_flops * strategy.global_batch_size / strategy.world_size,
         peak_flops_per_s=hardware.pool.device.peak_flops_per_s[mapped.arithmetic],
         flavour=mapped.flavour,
@@ -292,9 +344,21 @@ def _prediction(
     )
 
 
+def _device_bytes(mapped: MappedRun, candidate: Candidate) -> float:
+    """Memory of the worst rank, with what no allocator counts."""
+    if not runs_whole_layers(mapped):
+        return candidate.peak_memory_bytes
+    allocated = whole_layer_peak_bytes(mapped.row, mapped.model, mapped.strategy, mapped.software)
+    return allocated + _outside_allocator_bytes(mapped.strategy)
+
+
 def _reported_bytes(candidate: Candidate, mapped: MappedRun) -> float:
     """The figure that the source would print: its rank, and without what its counter does not see."""
     flavour, outside = mapped.flavour, _outside_allocator_bytes(mapped.strategy)
+    if runs_whole_layers(mapped):
+        return _counted(
+            whole_layer_peak_bytes(mapped.row, mapped.model, mapped.strategy, mapped.software), outside, flavour
+        )
     if flavour.memory == "resident":
         totals = resident_bytes(candidate, mapped.model, mapped.workload, mapped.traits)
     else:
@@ -302,9 +366,20 @@ def _reported_bytes(candidate: Candidate, mapped: MappedRun) -> float:
     total = {"worst": max(totals), "first": totals[0], "last": totals[-1]}[flavour.memory_rank]
     if flavour.memory == "resident":
         return total
+    return _counted(total - outside, outside, flavour)
+
+
+def runs_whole_layers(mapped: MappedRun) -> bool:
+    """Whether PyTorch runs this run's layers whole on each device."""
+    strategy = mapped.strategy
+    return mapped.flavour.whole_layers and strategy.tp == strategy.pp == 1 and strategy.recompute != "selective"
+
+
+def _counted(allocated: float, outside: float, flavour: Flavour) -> float:
+    """What the source's counter shows of tensors in use."""
     if flavour.memory == "allocated":
-        return total - outside
-    reserved = (total - outside) * RESERVED_PER_ALLOCATED
+        return allocated
+    reserved = allocated * RESERVED_PER_ALLOCATED
     return reserved if flavour.memory == "reserved" else reserved + outside
 
 

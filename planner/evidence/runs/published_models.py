@@ -119,9 +119,11 @@ def _contradicts(row: TruthRow, model: ModelSpec) -> bool:
 
 
 def _described(row: TruthRow, model: ModelSpec) -> bool:
-    """Do the row's columns say everything?  They have no place for expert widths and latent attention."""
+    """Do the row's columns say everything?  They have no place for head and expert widths and latent attention."""
     attention = model.layer_kinds[0].attention
     if attention.kind == "mla" or model.has_experts:
+        return False
+    if attention.num_heads * attention.head_dim != model.hidden_size:
         return False
     grouped = attention.num_kv_heads != attention.num_heads
     needed = (*SHAPE_COLUMNS, "kv_heads") if grouped else SHAPE_COLUMNS

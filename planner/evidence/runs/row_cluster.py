@@ -67,7 +67,14 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"v100.*16gb", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh", 16 * 2**30)),
     (r"v100", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh")),
     (r"l40s", Machine("l40s-8")),
-    (r"\bl4\b", Machine("l40s-8", memory_bytes=24 * 2**30, memory_bytes_per_s=0.3e12, parts=3)),
+    (r"rtx.?3090", Machine("l40s-8", "rtx-3090")),
+    (r"rtx.?4090", Machine("l40s-8", "rtx-4090")),
+    (r"rtx.?a5000", Machine("l40s-8", "rtx-a5000")),
+    (r"rtx.?6000.?ada", Machine("l40s-8", "rtx-6000-ada")),
+    (r"rtx.?a6000", Machine("l40s-8", "rtx-a6000")),
+    (r"\ba40\b", Machine("l40s-8", "a40")),
+    (r"\ba10g\b", Machine("aws-g5")),
+    (r"\bl4\b", Machine("l40s-8", "l4")),
     (r"gaudi-?\s?2", Machine("dgx-a100-80g", "gaudi2", 8, 262.5e9, "mesh", nics_per_node=24, nic_bytes_per_s=12.5e9)),
     (r"gaudi-?\s?3", Machine("dgx-a100-80g", "gaudi3", 8, 525e9, "mesh", nics_per_node=24, nic_bytes_per_s=25e9)),
     (r"mi355", Machine("mi355x-8")),
@@ -81,6 +88,7 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"tpu[-_ ]?v5[-_ ]?(e|lite)", Machine("tpu-v5p", "tpu-v5e", 4, 180e9, torus_shape=(16, 16))),
     (r"tpu[-_ ]?v4", Machine("tpu-v5p", "tpu-v4", 4, 270e9, torus_shape=(12, 16, 16))),
     (r"tpu[-_ ]?v3", Machine("tpu-v5p", "tpu-v3", 4, 280e9, torus_shape=(32, 32))),
+    (r"tpu[-_ ]?v?7x|ironwood", Machine("tpu-7x")),
     (r"trn2|trainium2", Machine("trn2")),
     (r"trn1n", Machine("trn2", "trainium1", 32, 96e9, "switch", parts=2, nics_per_node=16, nic_bytes_per_s=12.5e9)),
     (
@@ -95,8 +103,8 @@ A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4
 v3: six and four links of 45 and 70 GB/s; v5e and v6e: four of 45 and 90 GB/s on a 16 x 16 torus (jax-ml/scaling-book,
 tpus.md).  trn1.32xlarge: 16 chips of two NeuronCores on a 2D torus of 384 GB/s a chip both ways, taken as a switch with
 half of it for each core; eight 100 Gbit/s EFA ports, trn1n 16 (awsdocs-neuron, trn1-arch).  MI210 and MI100 are taken
-as one GCD of an MI250X, an L4 as a third of an L40S.  Gaudi: 21 Ethernet ports of 100 (200) Gbit/s to the other seven,
-three out of the node.
+as one GCD of an MI250X.  Gaudi: 21 Ethernet ports of 100 (200) Gbit/s to the other seven,
+three out of the node.  Consumer and workstation cards: the PCIe server of the L40S.
 Links of TPUs other than v5p, of trn1 and of Gaudi were not re-read."""
 
 CLOUD_NODES: tuple[tuple[str, str, str], ...] = (

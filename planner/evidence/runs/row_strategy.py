@@ -14,8 +14,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import Flavour
 from planner.evidence.runs.row_model import flags_of
+from planner.evidence.runs.software import described
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
 from planner.model.parameters import layer_parameters
@@ -23,7 +25,8 @@ from planner.model.spec import ModelSpec
 from planner.predict.physics.physics import Physics
 from planner.predict.schedule.orders import order_findings
 from planner.question.problem import OptimizerName, Workload
-from planner.strategy.strategy import RecomputeModule, RecomputePolicy, Strategy
+from planner.question.routing import EVEN
+from planner.strategy.strategy import OPERATOR_MODULES, RecomputeModule, RecomputePolicy, Strategy
 
 ARITHMETIC = (
     (r"fp4", "fp4"),
@@ -38,9 +41,14 @@ EIGHT_BIT = re.compile(r"h100|h200|b200|b300|mi3[0-9]{2}|gaudi", re.IGNORECASE)
 WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
 """What states and activations are kept as; fp32 runs are costed as if they kept 16 bit (their sources have no memory
 figures)."""
-ADAPTERS = re.compile(r"(?<!q-)(?<!kv-)\blora\b|\bpeft\b", re.IGNORECASE)
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
-OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
+NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe")
+"""What a row may list in its recompute column, separated by commas."""
+EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)
+ONCE_A_NODE = re.compile(r"\b(DeepEP|HybridEP)\b", re.IGNORECASE)
+NARROW_DISPATCH = re.compile(r"\bfp8 dispatch\b", re.IGNORECASE)
+FORCED_BALANCE = re.compile(r"force-balanced|balanced gate|forced? balanc", re.IGNORECASE)
+ONCE_AN_EXPERT = re.compile(r"\bA2A dispatcher\b|\ball-?to-?all dispatcher\b", re.IGNORECASE)
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
 FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
 """NeMo releases whose recipes left the experts' tensor parallelism to Megatron-Core's default, which is tp.
@@ -48,6 +56,11 @@ FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
 Inferred from published Grok configurations: ep = dp at every size, and the same one a fifth faster from 25.05 on.
 """
 EXPERT_TENSOR = re.compile(r"\bETP[ =](\d+)|expert-tensor-parallel-size=(\d+)", re.IGNORECASE)
+
+
+TEST_DEVICES = 8
+"""Devices of a run of Megatron-LM's functional tests: one node of eight (tests/test_utils/recipes, nodes: 1, gpus: 8),
+which every row that states them has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,8 @@ def degrees_of_row(row: TruthRow, flavour: Flavour, num_layers: int) -> Degrees:
     """Degrees and batch of a row for a model of ``num_layers``.  Raises RowUnmapped."""
     stated = [row.tp, row.pp, row.dp]
     sharded = re.search(r"fsdp|zero-?3", row.zero_or_fsdp.lower()) is not None or flavour.shards_by_default
-    if row.num_devices is None and row.dp is None:
+    tests_node = TEST_DEVICES if flavour.megatron_defaults else None
+    if row.num_devices is None and row.dp is None and tests_node is None:
         raise RowUnmapped("the number of devices is not stated")
     if row.num_devices not in (None, 1) and all(value is None for value in stated) and not sharded:
         raise RowUnmapped("no parallel degree is stated")
@@ -76,7 +90,7 @@ def degrees_of_row(row: TruthRow, flavour: Flavour, num_layers: int) -> Degrees:
     # Counts of chunks may include the embedding and the head, which the columns call no layers.
     vpp = max(1, min(row.vpp or 1, num_layers // pp)) if pp > 1 else 1
     model_parallel = tp * cp * pp
-    devices = row.num_devices or model_parallel * (row.dp or 1)
+    devices = row.num_devices or (model_parallel * row.dp if row.dp else tests_node) or model_parallel
     dp = devices // model_parallel
     if devices % model_parallel or (row.dp is not None and row.dp != dp):
         raise RowUnmapped("the degrees do not multiply to the devices")
@@ -103,6 +117,7 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
         precision=precision,  # type: ignore[arg-type]  # one of the three above
         optimizer=optimizer,
         gradient_dtype=flavour.gradient_dtype,
+        routing=EVEN if flavour.forced_balance or FORCED_BALANCE.search(row.notes) else None,
     )
 
 
@@ -126,15 +141,13 @@ def arithmetic_of_row(row: TruthRow) -> str:
 
 
 def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
-    """The flavour's traits, and what the notes say: a compiler fuses point-wise work; only adapters learn."""
-    traits = flavour.traits
-    if traits.unfused and re.search(r"\bcompiled?\b", row.notes):
-        traits = replace(traits, unfused=frozenset())
-    return (
-        replace(traits, frozen_weights=True)
-        if ADAPTERS.search(f"{row.model} {row.notes}".replace("_", " "))
-        else traits
-    )
+    """The flavour's traits, what the row says of its software, and the dispatcher that its notes name."""
+    traits = described_traits(flavour, described(row))
+    if ONCE_A_NODE.search(row.notes):
+        traits = replace(traits, dispatch="node")
+    elif ONCE_AN_EXPERT.search(row.notes):
+        traits = replace(traits, dispatch="expert")
+    return replace(traits, narrow_dispatch=True) if NARROW_DISPATCH.search(row.notes) else traits
 
 
 def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: Flavour) -> Strategy:
@@ -152,18 +165,18 @@ def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: 
         ep=degrees.ep,
         etp=_expert_tensor(row, degrees, model, flavour),
         pp=degrees.pp,
-        vpp=degrees.vpp,
         dp_replicate=replicate,
         dp_shard=shard,
         micro_batch_size=degrees.micro_batch_size,
         num_microbatches=degrees.num_microbatches,
-        **_schedule(row, degrees),
+        **{"vpp": degrees.vpp, **_schedule(row, degrees)},
         zero_stage=zero,
         recompute=policy,
         recompute_modules=modules,
         overlap_grad_reduce=flags.get("overlap-grad-reduce") == "True" if switch else flavour.overlap_grad_reduce,
         overlap_param_gather=flags.get("overlap-param-gather") == "True" if switch else flavour.overlap_param_gather,
         overlap_tp=(flavour.overlap_tp or "async TP" in row.notes) and degrees.tp > 1,
+        overlap_ep=EXPERT_OVERLAP.search(row.notes) is not None and degrees.ep > 1,
     )
 
 
@@ -213,6 +226,9 @@ def _schedule(row: TruthRow, degrees: Degrees) -> dict[str, Any]:
         raise RowUnmapped("schedule ZB-2p is not modelled")
     if re.search(r"\bzb-?v\b", words):
         return {"schedule": "zbv", "vpp": 2}
+    if re.search(r"\bdualpipe(v|\b)", words):
+        # DualPipe sends two streams through a V of twice the stages, each held twice; its V form holds each once.
+        return {"schedule": "dualpipev", "vpp": 2}
     if re.search(r"\bzb-?(1p|h1)\b", words):
         return {"schedule": "zb_h1"}
     if degrees.vpp > 1:
@@ -259,6 +275,10 @@ def _recompute(row: TruthRow, flavour: Flavour) -> tuple[RecomputePolicy, tuple[
     if words == "selective":
         # torchtitan and fms keep matmul and attention outputs and replay the rest; Megatron replays the core.
         return "selective", OPERATOR_MODULES if flavour.zero_stage == 3 else SELECTIVE_MODULES
+    listed = tuple(word.strip() for word in words.split(","))
+    modules = tuple(module for module in NAMED_MODULES if module in listed)
+    if len(modules) == len(listed):
+        return "selective", modules
     raise RowUnmapped("a partial recompute policy is not described by its name")
 
 

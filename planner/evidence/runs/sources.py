@@ -30,6 +30,7 @@ KNOWN_SOURCES: tuple[tuple[str, str], ...] = (
     (r"2504\.14960", "MoE Parallel Folding"),
     (r"InternEvo", "InternEvo"),
     (r"torchtitan|awsome-distributed-training", "torchtitan"),
+    (r"fms-acceleration", "fms-acceleration"),
     (r"fms-fsdp|foundation-model-stack", "fms-fsdp"),
     (r"MindSpeed", "MindSpeed-LLM (Ascend)"),
     (r"[Mm]ax[Tt]ext|tpu-recipes|gpu-recipes", "MaxText and cloud recipes"),

@@ -54,6 +54,22 @@ WHOLE_COLUMNS = (
 )
 OPTIONAL_COLUMNS = ("framework", "framework_version")
 """Columns that a file may have: whose runs these are, for calibration."""
+SOFTWARE_COLUMNS = (
+    "library",
+    "training",
+    "quantization",
+    "task",
+    "compiled",
+    "attention",
+    "kernels",
+    "loss",
+    "states",
+    "residual",
+    "step_in_backward",
+    "offload",
+    "memory_figure",
+)
+"""Further columns that a file may have: facts of its software (``planner.evidence.runs.software``)."""
 REAL_COLUMNS = ("params_b", "tokens_per_s_per_device", "tflops_per_device", "mfu_pct", "step_time_s", "peak_mem_gib")
 COLUMNS = (*TEXT_COLUMNS, *WHOLE_COLUMNS, *REAL_COLUMNS)
 MAY_BE_ZERO = frozenset({"sp", "from_memory", "experts", "topk"})
@@ -108,6 +124,10 @@ class TruthRow:
     peak_mem_gib: float | None
     framework: str = ""
     framework_version: str = ""
+    software: tuple[tuple[str, str], ...] = ()
+    """Facts of its software that the file has columns for, without blank ones."""
+    converted_step_s: float | None = None
+    """Step time that a stated rate of FLOPs means (``planner.evidence.runs.stated_rate``)."""
     defect: str = ""
     """Why the row cannot be read; its unreadable cells are None."""
 
@@ -132,11 +152,11 @@ class TruthRow:
 
     @property
     def measured_step_s(self) -> float | None:
-        """Seconds of an optimizer step: stated, or tokens of the batch over the token rate."""
+        """Seconds of an optimizer step: stated, tokens of the batch over the token rate, or converted from a rate."""
         if self.step_time_s is not None:
             return self.step_time_s
         if None in (self.gbs, self.sequence_length, self.num_devices, self.tokens_per_s_per_device):
-            return None
+            return self.converted_step_s
         tokens = float(self.gbs or 0) * float(self.sequence_length or 0)
         return tokens / (float(self.tokens_per_s_per_device or 1.0) * float(self.num_devices or 1))
 
@@ -209,6 +229,7 @@ def _row(number: int, cells: list[str], header: list[str]) -> TruthRow:
     words = dict(zip(header, (cell.strip() for cell in cells), strict=True))
     values: dict[str, Any] = {name: words[name] for name in TEXT_COLUMNS}
     values |= {name: words.get(name, "") for name in OPTIONAL_COLUMNS}
+    values["software"] = tuple((name, words[name]) for name in SOFTWARE_COLUMNS if words.get(name))
     if not defects:
         defects += [f"{name} is blank" for name in ("id", "source", "model", "device") if not values[name]]
     values |= {name: _whole(words[name], name, defects) for name in WHOLE_COLUMNS}

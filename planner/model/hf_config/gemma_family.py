@@ -39,7 +39,7 @@ def import_gemma(reader: ConfigReader, name: str, family: str) -> ModelSpec:
     )
     mlp = MlpSpec(intermediate_size=read_width(reader, "intermediate_size", default=9216), gated=True)
     window = reader.optional_integer("sliding_window", default=4096)
-    period = reader.integer("sliding_window_pattern", default=6) if third else 2
+    period = reader.integer("sliding_window_pattern", "_sliding_window_pattern", default=6) if third else 2
     slides = read_layer_types(reader, num_layers, [(layer + 1) % period != 0 for layer in range(num_layers)])
     layers = [
         LayerSpec(attention=windowed(attention, window if slide else None), mlp=mlp, num_norms=4) for slide in slides

@@ -8,6 +8,7 @@ misspelling of one that is read and absent is a finding, because its default wou
 from __future__ import annotations
 
 import difflib
+import json
 import math
 from typing import Any, cast
 
@@ -89,7 +90,7 @@ class ConfigReader:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             self.refuse(key, f"must be a number, is {_kind(value)}")
         elif not math.isfinite(value) or value <= 0:
-            self.refuse(key, f"must be a finite number above 0, is {value}")
+            self.refuse(key, f"must be a finite number above 0, is {json.dumps(value)}")
         else:
             return float(value)
         return default
@@ -136,6 +137,15 @@ class ConfigReader:
             self.refuse(key, "must be a list of integers of zero or more")
             return default
         return cast(list[int], value)
+
+    def unread(self) -> list[tuple[str, Any]]:
+        """Keys that nobody asked for, with their values."""
+        known = {key for keys in self._read for key in keys}
+        return [(key, value) for key, value in self.data.items() if key not in known]
+
+    def readers(self) -> tuple[ConfigReader, ...]:
+        """This reader and all readers of the same document."""
+        return tuple(self._readers)
 
     def finish(self) -> None:
         """Raise ``FindingsInvalid`` with every finding of this reader and its children, if there is any."""

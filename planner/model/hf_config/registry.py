@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from planner.model.hf_config.decoder import Decoder
+from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
 from planner.model.hf_config.gemma_family import import_gemma
 from planner.model.hf_config.gpt_family import import_bloom, import_gpt2, import_gpt_neox, import_mpt, import_opt
@@ -23,6 +25,7 @@ from planner.model.hf_config.llama_family import (
     DenseDefaults,
     import_dense,
 )
+from planner.model.hf_config.mechanisms import refuse_unread
 from planner.model.hf_config.moe_family import (
     import_glm4_moe,
     import_gpt_oss,
@@ -30,8 +33,18 @@ from planner.model.hf_config.moe_family import (
     import_qwen2_moe,
     import_qwen3_moe,
 )
+from planner.model.hf_config.older_families import import_falcon, import_gpt_bigcode, import_gpt_neox_japanese
 from planner.model.hf_config.reader import ConfigReader
+from planner.model.hf_config.tables import TABLES
+from planner.model.hf_config.tables.nested import NESTED
+from planner.model.hf_config.unmodelled import UNMODELLED
 from planner.model.hf_config.vision_family import import_gemma3, import_llava, import_qwen_vl
+from planner.model.hf_config.vision_models import (
+    VISION_MODELS,
+    import_llava_next,
+    import_shieldgemma2,
+    import_vision_model,
+)
 from planner.model.spec import ModelSpec
 from profiles.errors import DocumentInvalid
 from profiles.spelling import typing_slip
@@ -47,7 +60,12 @@ def _named(family: str, importer: Callable[[ConfigReader, str, str], ModelSpec])
     return lambda reader, name: importer(reader, name, family)
 
 
+def _table(family: str, table: Decoder) -> Importer:
+    return lambda reader, name: import_decoder(reader, name, family, table)
+
+
 TEXT_IMPORTERS: dict[str, Importer] = {
+    **{family: _table(family, table) for family, table in TABLES.items()},
     "llama": _dense("llama", LLAMA),
     "mistral": _dense("mistral", MISTRAL),
     "qwen2": _dense("qwen2", QWEN2),
@@ -59,6 +77,10 @@ TEXT_IMPORTERS: dict[str, Importer] = {
     "gemma2": _named("gemma2", import_gemma),
     "gemma3_text": _named("gemma3_text", import_gemma),
     "gpt2": import_gpt2,
+    "gpt-sw3": import_gpt2,
+    "falcon": import_falcon,
+    "gpt_bigcode": import_gpt_bigcode,
+    "gpt_neox_japanese": import_gpt_neox_japanese,
     "gpt_neox": import_gpt_neox,
     "opt": import_opt,
     "bloom": import_bloom,
@@ -74,19 +96,33 @@ TEXT_IMPORTERS: dict[str, Importer] = {
 }
 
 
+_NESTED_IMPORTERS: dict[str, Importer] = {family: _table(family, table) for family, table in NESTED.items()}
+
+
 def _import_text(reader: ConfigReader, name: str, default_type: str) -> ModelSpec | None:
     """Language model nested in a multimodal config."""
     kind = reader.text("model_type", default=default_type)
-    importer = TEXT_IMPORTERS.get(kind)
+    importer = TEXT_IMPORTERS.get(kind) or _NESTED_IMPORTERS.get(kind)
     if importer is None:
-        reader.refuse(
-            "model_type", f"{kind[:80]!r} is not supported here", _supported(kind, tuple(sorted(TEXT_IMPORTERS)))
-        )
+        said = f": it has {UNMODELLED[kind]}, which is not modelled" if kind in UNMODELLED else ""
+        known = () if said else tuple(sorted({*TEXT_IMPORTERS, *_NESTED_IMPORTERS}))
+        hint = _supported(kind, known) if known else "describe the model in Meshwright's own model YAML"
+        reader.refuse("model_type", f"{kind[:80]!r} is not supported here{said}", hint)
         return None
     return importer(reader, name)
 
 
+def _vision(family: str) -> Importer:
+    return lambda reader, name: import_vision_model(reader, name, family, _import_text)
+
+
 IMPORTERS: dict[str, Importer] = TEXT_IMPORTERS | {
+    **{family: _vision(family) for family in VISION_MODELS},
+    **{
+        family: partial(import_llava_next, family=family, import_text=_import_text)
+        for family in ("llava_next", "llava_next_video", "llava_onevision")
+    },
+    "shieldgemma2": import_shieldgemma2,
     "qwen2_vl": _named("qwen2_vl", import_qwen_vl),
     "qwen2_5_vl": _named("qwen2_5_vl", import_qwen_vl),
     "gemma3": import_gemma3,
@@ -108,12 +144,15 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     """
     if not isinstance(data, dict):
         raise DocumentInvalid("a model config must be a JSON object", where=where)
+    data = _with_floats(data)
     kind = data.get("model_type")
     if not isinstance(kind, str) or kind not in IMPORTERS:
         raise _unsupported(kind, data.get("architectures"), where)
     reader = ConfigReader(data, where)
     try:
         spec = IMPORTERS[kind](reader, name)
+        for each in reader.readers():
+            refuse_unread(each)
     except ValidationError as error:
         reader.finish()
         raise DocumentInvalid(
@@ -123,6 +162,19 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     if spec is None:
         raise DocumentInvalid("the language model inside this config cannot be read", where=where)
     return spec
+
+
+def _with_floats(value: Any) -> Any:
+    """The same with ``{"__float__": "Infinity"}``, as transformers 5 writes it, turned into the float."""
+    if isinstance(value, list):
+        return (
+            [_with_floats(each) for each in value] if any(isinstance(each, (list, dict)) for each in value) else value
+        )
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"__float__"} and value["__float__"] in ("Infinity", "-Infinity", "NaN"):
+        return float(value["__float__"])
+    return {key: _with_floats(each) for key, each in value.items()}
 
 
 def _supported(kind: str, known: tuple[str, ...]) -> str:
@@ -136,6 +188,10 @@ def _unsupported(kind: object, architectures: object, where: str) -> DocumentInv
     if isinstance(architectures, list) and architectures:
         classes = f" (architectures: {', '.join(str(item)[:80] for item in architectures[:4])})"
     where = f"{where}#/model_type"
+    if isinstance(kind, str) and kind in UNMODELLED:
+        hint = f"describe the model in Meshwright's own model YAML. Supported: {', '.join(supported_model_types())}"
+        words = f"model_type {kind!r}{classes} is not supported: it has {UNMODELLED[kind]}, which is not modelled"
+        return DocumentInvalid(words, where=where, hint=hint)
     if not isinstance(kind, str):
         hint = f"add one; supported: {', '.join(supported_model_types())}"
         return DocumentInvalid(f"the model config has no model_type{classes}", where=where, hint=hint)

@@ -36,7 +36,7 @@ WIDE_HEAD = 128.0
 
 
 def fused_seconds(
-    kernel: FusedAttentionRates, flops: Array, longest: float, head_dim: float, peak: float, *, backward: bool
+    kernel: FusedAttentionRates, flops: Array, longest: Array | float, head_dim: float, peak: float, *, backward: bool
 ) -> Array:
     """Seconds of ``flops`` (of this pass) over rows of ``longest`` tokens; ``peak``: the device's, dense, 16 bit."""
     fraction = kernel.backward_fraction if backward else kernel.forward_fraction
@@ -69,7 +69,7 @@ def attention_seconds(
     flops: Array,
     scores: Array,
     products: Array,
-    longest: float,
+    longest: Array | float,
     head_dim: float,
     dropout: bool,
 ) -> tuple[Array, Array]:

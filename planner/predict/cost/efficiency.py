@@ -17,7 +17,7 @@ memory-bound operators is that project's own prior.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,6 +82,15 @@ class DeviceRates:
         """Seconds of a memory-bound operator (of class ``operator``) that moves ``moved_bytes``."""
         seconds = np.where(moved_bytes > 0, moved_bytes / self.memory_bytes_per_s + LAUNCH_S, 0.0)
         return seconds if self.measured is None else better_of(self.measured.moved(operator, moved_bytes), seconds)
+
+    def slowed(self, slowdown: float) -> DeviceRates:
+        """Rates of a device whose cores run ``slowdown`` times slower; the memory keeps its own clock."""
+        return replace(
+            self,
+            matmul_flops_per_s=self.matmul_flops_per_s / slowdown,
+            wide_matmul_flops_per_s=self.wide_matmul_flops_per_s / slowdown,
+            wide_flops_per_s=self.wide_flops_per_s / slowdown,
+        )
 
     def _model_s(self, m: Array, n: Array, k: Array, products: Array | float, best: float, element: float) -> Array:
         flops = 2.0 * m * n * k * products

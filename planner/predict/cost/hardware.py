@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from planner.errors import DocumentInvalid
 from planner.predict.collective import Collective, Groups, collective_s, queued_latency_s, ring_s
 from planner.predict.cost.efficiency import DeviceRates, device_rates, sustained_fraction
+from planner.predict.cost.expert_exchange import Routing, dispatch_s
 from planner.predict.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
+from planner.predict.cost.slowest_device import slowdown
 from planner.predict.physics.kernels import attention_on
 from planner.predict.physics.physics import TUNED, Physics
 from planner.question.factors import NEUTRAL, AppliedCalibration, Factors
@@ -77,18 +79,29 @@ class Hardware:
             op, np.asarray(size_bytes), np.asarray(group_size), np.asarray(stride), model_s
         )
 
-    def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, top_k: float) -> Array:
-        """Seconds of one all_to_all of tokens routed to ``top_k`` experts each, as the back-end's dispatcher sends."""
-        time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)
+    def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, routing: Routing) -> Array:
+        """Seconds of one exchange of routed tokens as the back-end's dispatcher sends them.
+
+        ``size_bytes``: hidden states of a rank, once for each of a token's experts.  A measured all_to_all corrects the
+        model of a dispatcher that sends otherwise by as much as it does that of an all_to_all.
+        """
         if self.physics.dispatch == "expert":
-            return time_s
-        plain_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels)
-        once_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels, copies=top_k)
-        return np.where(plain_s > 0, time_s * once_s / np.maximum(plain_s, 1e-30), 0.0)
+            return self.collective_s("all_to_all", size_bytes * routing.hottest(group_size), group_size, stride)
+        once_s = dispatch_s(size_bytes / routing.top_k, group_size, stride, self.levels, routing)
+        if self.measured_links is not None:
+            time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)
+            plain_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels)
+            return np.where(plain_s > 0, time_s * once_s / np.maximum(plain_s, 1e-30), 0.0)
+        return once_s * self.factors.communication
 
     def queued_latency_s(self, group_size: Array, stride: Array) -> Array:
         """Seconds that each of many collectives queued behind each other adds beside its bytes."""
         return queued_latency_s(group_size, stride, self.levels)
+
+    @property
+    def eight_bit_experts(self) -> bool:
+        """Whether this run keeps inputs and copies of weights of its experts in 8 bit."""
+        return self.rates.casts and self.physics.eight_bit_experts
 
     @property
     def meeting_s(self) -> float:
@@ -117,12 +130,15 @@ def hardware_of(
     levels = network_levels(pool, cluster.fabric)
     if calibration is not None:
         _calibrated_device(calibration, pool)
-    rates, links = device_rates(pool.device, precision), None
+    slower = slowdown(pool.device, pool.num_devices) if physics.waits_for_slowest else 1.0
+    rates, links = device_rates(pool.device, precision).slowed(slower), None
     if profile is not None:
         measured = profile if isinstance(profile, Profile) else _referenced(profile)
         _same_device(measured, pool)
         wide = "fp16" if precision == "fp16" else "bf16"
-        rates = replace(rates, measured=MeasuredRates(measured, precision, wide, sustained_fraction(pool.device)))
+        rates = replace(
+            rates, measured=MeasuredRates(measured, precision, wide, sustained_fraction(pool.device) / slower)
+        )
 
         def model_s(op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
             return collective_s(op, size_bytes, group_size, stride, levels)

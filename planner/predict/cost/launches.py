@@ -2,7 +2,8 @@
 
 Kernels are queued: while the device is busy the host runs ahead, so a layer takes the longer of the two::
 
-    host_s  = launch_s * (kernels + collective_launches * collectives)
+    host_s  = launch_s * (kernels + expert_launches * those around routed experts + collective_launches * collectives)
+            + each_expert_s * (local experts - 1) * products                 of a grouped matmul: one, backward two
             + call_s * (operators + collectives)          forward only: Python around them
             + launch_s * parameter_hooks * weights        backward only
             + meeting_s * tp * collectives
@@ -29,6 +30,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from planner.model.operator import Operator
+from planner.predict.cost.ring_attention import STEP_KERNELS, further_steps
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.physics.physics import Physics
 from solver.arrays import Array
@@ -47,6 +49,19 @@ FUSED_KERNELS: dict[str, tuple[float, float]] = {
     "cross_entropy": (3, 2),
 }
 """Kernels of one operator forward and backward where point-wise work is fused."""
+EXPERT_KERNELS: dict[str, dict[str, tuple[float, float]]] = {
+    "expert": {"router": (12, 12), "expert_choice": (0, 0), "dispatch": (23, 8), "combine": (6, 5)},
+    "node": {"router": (12, 12), "expert_choice": (0, 0), "dispatch": (12, 5), "combine": (3, 4)},
+}
+"""Launches around routed experts by what the dispatcher sends once (``Physics.dispatch``), read off Megatron-Core
+0.19.2 (transformer/moe/) with fused router and permutation.
+
+Router: product and cast, fused top-k, scores and fused auxiliary loss, its collective, the log of it.  All-to-all
+dispatch: counting tokens (sums, gather of counts, copies to the host: 12), row map and permutation (3), exchange of
+tokens and of probabilities (3 each), sorting by expert (2); back: sorting, exchange, un-permutation.  DeepEP: indices
+and layout (5), counting and sending (2), one-hot rows (2), permutation (3); back: un-permutation, combine.
+"""
+ENDS = frozenset({"embedding", "head", "mtp"})
 EAGER_KERNELS: dict[str, tuple[float, float]] = {
     "norm": (6, 10),
     "activation": (3, 5),
@@ -71,20 +86,33 @@ def host_s(
     traits: Physics,
     replayed: Collection[str] | None = None,
     meeting_s: Array | None = None,
+    *,
+    casts: bool = False,
 ) -> tuple[Array, Array]:
     """Host seconds of the forward and the backward pass of one layer: two [K].
 
     ``replayed``: only these operators, for what a recompute launches again.  ``meeting_s``: for each tensor-parallel
-    collective, where its ranks meet on the host first.
+    collective, where its ranks meet on the host first.  ``casts``: matmuls run in 8 bit.
     """
-    forward, backward, calls = (np.zeros(len(keys)) for _ in range(3))
+    forward, backward, calls, experts = (np.zeros(len(keys)) for _ in range(4))
     for operator in operators:
         if replayed is not None and operator.name not in replayed:
             continue
-        kernels = kernels_of(operator, traits)
+        if operator.op_class in traits.graphed and operator.module not in ENDS:
+            continue
+        weight = traits.expert_launches if operator.module == "moe" else 1.0
+        kernels = tuple(weight * (each + casts_of(operator, casts=casts)) for each in kernels_of(operator, traits))
         forward += kernels[0]
         backward += kernels[1] + (traits.parameter_hooks if operator.parameters else 0.0)
+        if operator.op_class == "grouped_matmul" and traits.each_expert_s:
+            further = np.maximum(operator.num_experts / keys.ep, 1.0) - 1.0
+            experts = experts + further
         calls += 1.0
+        if operator.op_class == "attention":
+            steps = further_steps(keys)
+            forward += steps * (kernels[0] + STEP_KERNELS)
+            backward += steps * (kernels[1] + STEP_KERNELS)
+            calls += steps
         if operator.shard == "row":
             collectives = np.where(keys.tp > 1, np.where(keys.sp > 0, 2.0, 1.0), 0.0)
             forward += traits.collective_launches * collectives
@@ -95,7 +123,9 @@ def host_s(
             forward += np.where(eager, EAGER_SOFTMAX_KERNELS[0], 0.0)
             backward += np.where(eager, EAGER_SOFTMAX_KERNELS[1], 0.0)
             calls += np.where(eager, EAGER_SOFTMAX_CALLS, 0.0)
-    forward_s, backward_s = traits.launch_s * forward + traits.call_s * calls, traits.launch_s * backward
+    each_s = traits.each_expert_s * experts
+    forward_s = traits.launch_s * forward + traits.call_s * calls + each_s
+    backward_s = traits.launch_s * backward + 2.0 * each_s
     if meeting_s is None:
         return forward_s, backward_s
     met = [operator for operator in operators if replayed is None or operator.name in replayed]
@@ -124,8 +154,17 @@ def _collectives(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:
     return np.ones(len(keys)), np.where(sp, 1.0, 0.0)
 
 
+def casts_of(operator: Operator, *, casts: bool) -> float:
+    """Kernels that bring a matmul's input (backward: its gradient) into 8 bit, where matmuls run so."""
+    return 1.0 if casts and operator.op_class in ("matmul", "grouped_matmul") and operator.module != "head" else 0.0
+
+
 def kernels_of(operator: Operator, traits: Physics) -> tuple[float, float]:
     """Kernels of one operator, forward and backward."""
+    if operator.module == "moe":
+        found = EXPERT_KERNELS[traits.dispatch].get(operator.name)
+        if found is not None:
+            return found
     if operator.op_class == "attention" and traits.attention == "unfused":
         return UNFUSED_ATTENTION_KERNELS
     eager = EAGER_KERNELS.get(operator.op_class) if traits.eager_pointwise else None

@@ -16,14 +16,15 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from planner.model.operator import Operator
+from planner.predict.cost.expert_exchange import routing_of
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.launches import host_s
 from planner.predict.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
 from planner.predict.cost.overlap import exposed_s
 from planner.predict.cost.payload import (
-    EXPERT_EXCHANGES,
     RING_BACKWARD,
     column_reductions,
+    dispatched_fraction,
     ends_experts,
     exchanged_bytes,
     gathered_bytes,
@@ -129,7 +130,8 @@ def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardwar
 
 def launch_floor_s(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
     """Seconds that the host needs for these operators, forward and backward: two [K]."""
-    return host_s(operators, keys, hardware.physics, meeting_s=meeting_s(keys, hardware))
+    meets_s, casts = meeting_s(keys, hardware), hardware.rates.casts
+    return host_s(operators, keys, hardware.physics, meeting_s=meets_s, casts=casts)
 
 
 def meeting_s(keys: LayerKeys, hardware: Hardware) -> Array | None:
@@ -220,7 +222,8 @@ def _behind_host_s(
     kind: LayerKind, keys: LayerKeys, hardware: Hardware, replayed: frozenset[str], extra_s: Array
 ) -> Array:
     """What a replay of ``extra_s`` device seconds adds to a backward pass whose launches may be the longer part."""
-    launches_s, _ = host_s(kind.operators, keys, hardware.physics, replayed, meeting_s(keys, hardware))
+    meets_s, casts = meeting_s(keys, hardware), hardware.rates.casts
+    launches_s, _ = host_s(kind.operators, keys, hardware.physics, replayed, meets_s, casts=casts)
     device_s = kind.sums.backward_s + kind.sums.communication_backward_s + extra_s
     return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
 
@@ -300,8 +303,11 @@ def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
 
 def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware) -> None:
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
-    size = routed_bytes(operator, keys)
-    exchange_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, operator.tokens_per_token)
-    gather_s = hardware.groups_collective_s("all_gather", size * keys.etp, keys.etp_groups)
-    both_ways = 2.0 * EXPERT_EXCHANGES
-    sums.ep_s += both_ways * exchange_s + both_ways * gather_s
+    size, routing = routed_bytes(operator, keys), routing_of(operator, keys.routing)
+    carried = dispatched_fraction(narrow=hardware.physics.narrow_dispatch, eight_bit=hardware.rates.casts)
+    combine_s = dispatch_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, routing)
+    if carried != 1.0:
+        dispatch_s = hardware.expert_exchange_s(carried * size, keys.ep, keys.etp, routing)
+    gathered = size * keys.etp * keys.hottest(operator.num_experts)
+    gather_s = hardware.groups_collective_s("all_gather", gathered, keys.etp_groups)
+    sums.ep_s += 2.0 * (dispatch_s + combine_s) + 4.0 * gather_s

@@ -35,7 +35,7 @@ from planner.predict.cost.payload import vocabulary_bytes
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import backward_working_bytes
-from planner.predict.memory.framework_memory import with_framework_kept
+from planner.predict.memory.framework_memory import with_eight_bit_experts, with_framework_kept
 from planner.question.problem import Workload
 from planner.strategy.strategy import Relief
 from solver.arrays import Array
@@ -152,7 +152,8 @@ def layer_seconds(model: ModelSpec, hardware: Hardware, keys: LayerKeys) -> Arra
 def _kinds(model: ModelSpec, hardware: Hardware) -> list[Sequence[Operator]]:
     """The operators of each layer kind."""
     kinds = range(len(model.layer_kinds))
-    return [with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in kinds]
+    kept = [with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in kinds]
+    return [with_eight_bit_experts(operators) for operators in kept] if hardware.eight_bit_experts else list(kept)
 
 
 def _layer_table(
@@ -371,6 +372,10 @@ def _add_mtp(
 
 
 def _dispatch_bytes(model: ModelSpec, keys: LayerKeys) -> Array:
-    """Send and receive buffers of the expert exchange, for the widest mixture of the model: [K]."""
-    rows = max((layer.moe.top_k for layer in model.layer_kinds if layer.moe is not None), default=0)
-    return np.where(keys.ep > 1, 2.0 * rows * layer_input_bytes(keys, model.hidden_size), 0.0)
+    """Send and receive buffers of the expert exchange on the hottest rank, for the model's widest mixture: [K]."""
+    mixtures = [layer.moe for layer in model.layer_kinds if layer.moe is not None]
+    if not mixtures:
+        return np.zeros(len(keys))
+    widest = max(mixtures, key=lambda moe: moe.top_k)
+    sent = widest.top_k * layer_input_bytes(keys, model.hidden_size)
+    return np.where(keys.ep > 1, sent * (1.0 + keys.hottest(widest.num_experts)), 0.0)

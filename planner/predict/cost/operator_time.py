@@ -9,6 +9,7 @@ from planner.model.operator import Operator
 from planner.predict.cost.attention_time import BACKWARD_FLOPS, attention_seconds
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.measured import better_of
+from planner.predict.cost.ring_attention import row_tokens, steps_s
 from planner.predict.layer_keys import LayerKeys
 from profiles.prediction.rungs import Prediction
 from solver.arrays import Array
@@ -117,12 +118,12 @@ def is_matmul(operator: Operator) -> bool:
 
 
 def matmul_sizes(operator: Operator, keys: LayerKeys) -> Sizes:
-    """What one device multiplies: [K] each."""
+    """What one device multiplies, of routed experts the hottest one: [K] each."""
     tokens = keys.tokens
     n, k = np.full_like(tokens, float(operator.out_features)), np.full_like(tokens, float(operator.in_features))
     one = np.ones_like(tokens)
     if operator.op_class == "grouped_matmul":
-        rows = tokens / keys.sequence_split * operator.tokens_per_token * keys.etp
+        rows = tokens / keys.sequence_split * operator.tokens_per_token * keys.etp * keys.hottest(operator.num_experts)
         experts = np.maximum(operator.num_experts / keys.ep, 1.0)
         if operator.shard == "expert_column":
             return rows / experts, n / keys.etp, k, experts
@@ -137,14 +138,18 @@ def matmul_sizes(operator: Operator, keys: LayerKeys) -> Sizes:
 def moved_bytes(operator: Operator, keys: LayerKeys) -> Array:
     """Bytes that a point-wise operator reads and writes on one device, in 16 bit: [K]."""
     width = float(operator.read_width + operator.write_width)
-    return _rows(operator, keys) * width / _feature_split(operator, keys) * 2.0
+    moved: Array = _rows(operator, keys) * width / _feature_split(operator, keys) * 2.0
+    if operator.op_class == "permute":
+        # One of its two copies is of the tokens that this rank has, the other of those that it receives.
+        return moved * 0.5 * (1.0 + keys.hottest(operator.num_experts))
+    return moved
 
 
 def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, flops: Array) -> Prediction | None:
     """What the profile says about the attention of one micro-batch; None without a profile.
 
-    Looked up is whole causal attention over the sequence; a ring's share, a window or packed documents scale it by
-    their part of its FLOPs.
+    Looked up is whole causal attention over the sequence, in a ring over a step's part of it; a window or packed
+    documents scale it by their part of its FLOPs.
     """
     measured = hardware.rates.measured
     if measured is None:
@@ -152,7 +157,7 @@ def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, 
     held = np.where(keys.ring > 0, 1.0, keys.cp)
     heads = np.maximum(operator.num_heads / keys.tp / held, 1.0)
     kv_heads = np.maximum(operator.num_kv_heads / keys.tp / held, 1.0)
-    sequence = np.full_like(heads, float(keys.sequence_length))
+    sequence = row_tokens(keys, causal=operator.causal)
     found = measured.attention(keys.micro_batch_size, sequence, heads, kv_heads, operator.qk_dim)
     whole = keys.micro_batch_size * sequence**2 * heads * (operator.qk_dim + operator.v_dim)
     return Prediction(found.time_s * flops / whole, found.sigma, found.rung)
@@ -166,7 +171,8 @@ def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
 
 def attention_backward_ratio(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     """Backward over forward seconds of one attention: [K].  A measured forward time keeps the kernel's ratio."""
-    forward_s, backward_s = _attention_model_s(operator, keys, hardware)
+    kernels_s, steps = _attention_model_s(operator, keys, hardware), steps_s(operator, keys, hardware.rates)
+    forward_s, backward_s = kernels_s[0] + steps[0], kernels_s[1] + steps[1]
     ratio: Array = np.divide(backward_s, forward_s, out=np.full(len(keys), BACKWARD_FLOPS), where=forward_s > 0)
     return ratio
 
@@ -174,7 +180,8 @@ def attention_backward_ratio(operator: Operator, keys: LayerKeys, hardware: Hard
 def _attention_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     model_s, _ = _attention_model_s(operator, keys, hardware)
     found = measured_attention(operator, keys, hardware, attention_flops(operator, keys))
-    return model_s if found is None else better_of(found, model_s)
+    kernels_s = model_s if found is None else better_of(found, model_s)
+    return kernels_s + steps_s(operator, keys, hardware.rates)[0]
 
 
 def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
@@ -187,7 +194,7 @@ def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) 
         flops=attention_flops(operator, keys),
         scores=products * float(keys.sequence_length) ** 2 / keys.cp,
         products=products,
-        longest=float(min(operator.window or keys.sequence_length, keys.sequence_length)),
+        longest=np.minimum(row_tokens(keys, causal=operator.causal), float(operator.window or keys.sequence_length)),
         head_dim=0.5 * (operator.qk_dim + operator.v_dim),
         dropout=hardware.physics.dropout,
     )
@@ -198,7 +205,7 @@ def _rows(operator: Operator, keys: LayerKeys) -> Array:
     if operator.shard in ("sequence", "replicated"):
         return keys.tokens / keys.sequence_split
     if operator.shard.startswith("expert"):
-        return keys.tokens / keys.sequence_split * keys.etp
+        return keys.tokens / keys.sequence_split * keys.etp * keys.hottest(operator.num_experts)
     return keys.tokens
 
 

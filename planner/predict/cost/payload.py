@@ -32,8 +32,8 @@ ELEMENT_BYTES = 2.0
 """Hidden states, keys, values and their gradients travel at 16 bit."""
 NARROW_FRACTION = 0.5
 """Of these, what TransformerEngine gathers of 8-bit matmuls: it casts first; sums stay in 16 bit."""
-EXPERT_EXCHANGES = 2.0
-"""all_to_all of a mixture in each direction: dispatch and combine.  Over etp each is one gather, one scatter."""
+NARROW_DISPATCH_FRACTION = (1.0 + 4.0 / 128.0) / ELEMENT_BYTES
+"""Of 16-bit hidden states, what a token dispatched in 8 bit takes: an element a byte, and an fp32 scale for 128."""
 RING_BACKWARD = 2.0
 """Rounds of the ring in the backward pass: keys and values go around again, with their gradients."""
 
@@ -82,10 +82,19 @@ def exchanged_bytes(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:
     return keys.tokens * operator.num_heads / keys.tp * width * ELEMENT_BYTES, sent
 
 
+def token_bytes(operator: Operator, keys: LayerKeys) -> Array:
+    """Hidden states of the tokens that this rank routes, once, at 16 bit: [K]."""
+    return keys.tokens / keys.sequence_split * operator.out_features * ELEMENT_BYTES
+
+
 def routed_bytes(operator: Operator, keys: LayerKeys) -> Array:
-    """Hidden states of this rank's tokens, once for each of their experts: [K]."""
-    rows = keys.tokens / keys.sequence_split * operator.tokens_per_token
-    return rows * operator.out_features * ELEMENT_BYTES
+    """The same, once for each of their experts: [K]."""
+    return token_bytes(operator, keys) * operator.tokens_per_token
+
+
+def dispatched_fraction(*, narrow: bool, eight_bit: bool) -> float:
+    """Of 16-bit hidden states, what a dispatch carries: 8 bit and scales where the back-end and the run have them."""
+    return NARROW_DISPATCH_FRACTION if narrow and eight_bit else 1.0
 
 
 def ends_experts(operator: Operator) -> bool:
@@ -106,15 +115,18 @@ def runs_again(axis: TrafficAxis, operator: str, relief: Relief, replayed: froze
 
 
 def exchanges(
-    operator: Operator, keys: LayerKeys, *, narrow: bool, column_reductions: float = 1.0
+    operator: Operator, keys: LayerKeys, *, narrow: bool, column_reductions: float = 1.0, dispatched: float = 1.0
 ) -> tuple[Exchange, ...]:
-    """Every collective of one operator of a layer; counts are zero where a key does not use it."""
+    """Every collective of one operator of a layer; counts are zero where a key does not use it.
+
+    ``narrow``: 8-bit matmuls gather in 8 bit; ``dispatched``: ``dispatched_fraction``.
+    """
     if operator.shard == "row":
         return _row_exchanges(operator, keys, column_reductions, narrow=narrow)
     if operator.op_class == "attention":
         return _context_exchanges(operator, keys)
     if ends_experts(operator):
-        return _expert_exchanges(operator, keys)
+        return _expert_exchanges(operator, keys, dispatched)
     return ()
 
 
@@ -165,12 +177,13 @@ def _context_exchanges(operator: Operator, keys: LayerKeys) -> tuple[Exchange, .
     return (Exchange("cp", "all_gather", around, keys.cp, ring, RING_BACKWARD * ring), *traded)
 
 
-def _expert_exchanges(operator: Operator, keys: LayerKeys) -> tuple[Exchange, ...]:
+def _expert_exchanges(operator: Operator, keys: LayerKeys, dispatched: float) -> tuple[Exchange, ...]:
+    """Dispatch and combine each way, counted as one kind where both carry the same; a gather and a scatter over etp."""
     size, one = routed_bytes(operator, keys), np.ones(len(keys))
     gathered = size * keys.etp
-    each = EXPERT_EXCHANGES * one
+    parts, times = ((1.0,), 2.0 * one) if dispatched == 1.0 else ((dispatched, 1.0), one)
     return (
-        Exchange("ep", "all_to_all", size, keys.ep, each, each),
+        *(Exchange("ep", "all_to_all", part * size, keys.ep, times, times) for part in parts),
         Exchange("etp", "all_gather", gathered, keys.etp, one, one),
         Exchange("etp", "reduce_scatter", gathered, keys.etp, one, one),
     )

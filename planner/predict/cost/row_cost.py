@@ -21,14 +21,19 @@ from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, H
 from planner.predict.cost.model_cost import ModelCost, layer_seconds, model_cost
 from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.predict.cost.short_axis import most_of_row
-from planner.predict.cost.stage_hop import stage_hop_s
+from planner.predict.cost.stage_hop import hop_stride, stage_hop_s
 from planner.predict.cost.step_payload import DataParallelism, hop_parts, table_bytes
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
-from planner.predict.memory.framework_memory import framework_buffer_bytes, with_framework_gradients
+from planner.predict.memory.framework_memory import (
+    framework_buffer_bytes,
+    with_eight_bit_copies,
+    with_framework_gradients,
+)
 from planner.predict.memory.moments import MomentTerms, states_by_moment
 from planner.predict.memory.states import StateBytes, gradient_bytes, state_bytes
 from planner.predict.memory.zero_memory import working_copy_bytes, zero_states
 from planner.question.problem import Workload
+from planner.question.routing import load_of
 from planner.strategy.rows import StrategyRows, distinct_rows, v_placed, waiting_head
 from planner.strategy.strategy import Relief
 from solver.arrays import Array, Ints
@@ -113,11 +118,10 @@ class CostModel:
     """Costs of one model under one workload on one pool; remembers the sharding keys it has seen."""
 
     def __init__(self, model: ModelSpec, workload: Workload, hardware: Hardware, reliefs: Sequence[Relief]) -> None:
-        self.model = model
-        self.workload = workload
-        self.hardware = hardware
-        self.reliefs = tuple(reliefs)
-        self.kind_counts = np.bincount(model.layer_kind_sequence(), minlength=len(model.layer_kinds)).astype(float)
+        self.model, self.workload = model, workload
+        self.hardware, self.reliefs = hardware, tuple(reliefs)
+        self.kind_sequence = model.layer_kind_sequence()
+        self.kind_counts = np.bincount(self.kind_sequence, minlength=len(model.layer_kinds)).astype(float)
 
     def keyed(self, rows: StrategyRows) -> tuple[ModelCost, Ints]:
         """Cost table of the distinct sharding keys of ``rows``, and each row's key."""
@@ -127,7 +131,8 @@ class CostModel:
     def _keys(self, rows: StrategyRows) -> tuple[LayerKeys, Ints]:
         distinct, key = distinct_rows([getattr(rows, name) for name in KEY_COLUMNS])
         columns = {name: distinct[:, column].astype(np.float64) for column, name in enumerate(KEY_COLUMNS)}
-        return LayerKeys(**columns, sequence_length=self.workload.sequence_length), key
+        routing = load_of(self.workload.routing, self.model)
+        return LayerKeys(**columns, sequence_length=self.workload.sequence_length, routing=routing), key
 
     def layers_s(self, rows: StrategyRows) -> Array:
         """Seconds that one micro-batch takes in all layers, without relief and ZeRO-2/3 traffic: [R]."""
@@ -182,7 +187,7 @@ class CostModel:
             fixed=fixed,
             fixed_bytes=fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches),
             dense_state=states[0][0],
-            expert_state=states[1][0],
+            expert_state=with_eight_bit_copies(states[1][0], rows.zero, copied=self.hardware.eight_bit_experts),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
@@ -223,22 +228,22 @@ class CostModel:
     def _hop_s(self, rows: StrategyRows, entry_bytes: Array) -> Array:
         """Seconds of one hop between stages: [R]."""
         if not self.hardware.physics.scattered_hops:
-            return stage_hop_s(self.hardware, rows, entry_bytes, _hop_stride(rows))
+            return stage_hop_s(self.hardware, rows, entry_bytes, hop_stride(rows))
         parts = hop_parts(rows, self.hardware.physics)
-        sent_s = stage_hop_s(self.hardware, rows, entry_bytes / parts, _hop_stride(rows))
+        sent_s = stage_hop_s(self.hardware, rows, entry_bytes / parts, hop_stride(rows))
         gathered_s = self.hardware.collective_s("all_gather", entry_bytes, parts, np.ones(len(rows)))
         return np.where(rows.pp > 1, sent_s + gathered_s, 0.0)
 
     def _table_reduce_s(self, rows: StrategyRows, copied: Array, dense: DataParallelism) -> Array:
-        """Once a step the first and the last stage sum the gradients of their two copies of the token table: [R].
+        """Once a step first and last stage sum the gradients of their two copies of the token table, in the open: [R].
 
-        Nothing hides it.  Source: Megatron-Core 0.19.2, distributed/finalize_model_grads.py.
+        Source: Megatron-Core 0.19.2, distributed/finalize_model_grads.py.
         """
         apart = (rows.pp > 1) & ~v_placed(rows)
         if not np.any(apart & (copied > 0)):
             return np.zeros(len(rows))
         size_bytes = table_bytes(copied, rows.zero, dense, self.workload)
-        distance = _hop_stride(rows) * np.maximum(rows.pp - 1, 1)
+        distance = hop_stride(rows) * np.maximum(rows.pp - 1, 1)
         pair = np.full(len(rows), 2.0)
         return np.where(apart, self.hardware.collective_s("all_reduce", size_bytes, pair, distance.astype(float)), 0.0)
 
@@ -390,8 +395,3 @@ class CostModel:
         entry = cost.entry_bytes[key]
         stored = entry * rows.num_microbatches * self.hardware.physics.stores_rounds
         return FixedBytes(framework, entry, buffers, self._gathered_bytes(rows, cost, key), stored)
-
-
-def _hop_stride(rows: StrategyRows) -> Ints:
-    """Distance of neighbouring stages in devices."""
-    return np.asarray(rows.tp * rows.cp * np.where(rows.pp_inner > 0, 1, rows.dp))

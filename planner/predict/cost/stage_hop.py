@@ -23,6 +23,11 @@ from planner.strategy.schedules import SCHEDULE_NAMES
 from solver.arrays import Array, Ints
 
 
+def hop_stride(rows: StrategyRows) -> Ints:
+    """Distance of neighbouring stages in devices: [R]."""
+    return np.asarray(rows.tp * rows.cp * np.where(rows.pp_inner > 0, 1, rows.dp))
+
+
 def stage_hop_s(hardware: Hardware, rows: StrategyRows, size_bytes: Array, stride: Ints) -> Array:
     """Seconds of one hop of ``size_bytes`` between stages ``stride`` devices apart; 0 without a pipeline: [R]."""
     if not hardware.levels or not np.any(rows.pp > 1):

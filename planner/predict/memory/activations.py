@@ -34,11 +34,13 @@ ELEMENT_BYTES = 2.0
 
 
 def saved_bytes_of_operator(operator: Operator, keys: LayerKeys) -> Array:
-    """Bytes that one operator keeps on one device for one micro-batch: [K]."""
+    """Bytes that one operator keeps on one device for one micro-batch, of routed experts on the hottest one: [K]."""
     if operator.saved_width == 0:
         return np.zeros_like(keys.tp)
     width = operator.saved_width * (operator.saved_bytes_per_element or ELEMENT_BYTES)
-    return width * keys.tokens / _saved_split(operator, keys)
+    kept: Array = width * keys.tokens / _saved_split(operator, keys)
+    routed = operator.shard.startswith("expert")
+    return kept * keys.hottest(operator.num_experts) if routed else kept
 
 
 def _saved_split(operator: Operator, keys: LayerKeys) -> Array:

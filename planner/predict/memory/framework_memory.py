@@ -19,6 +19,9 @@ from solver.arrays import Array, Ints
 STEP_WORKSPACE_BYTES = 2.0 * 2.0**25
 """Two cuBLAS handles (forward and autograd thread) of 32 MiB each on Hopper: PyTorch, CUDABlas.cpp."""
 
+EIGHT_BIT_COPIES = 2.0
+"""Bytes a parameter of a weight in 8 bit, as it stands and transposed: tensor cores of 8 bit take one layout."""
+
 
 def with_framework_gradients(
     state: StateBytes, zero: Ints, ranks: Array, kept_per_parameter: Array, traits: Physics
@@ -55,6 +58,21 @@ def with_framework_kept(operators: Sequence[Operator], traits: Physics) -> tuple
         else operator
         for operator in operators
     )
+
+
+def with_eight_bit_experts(operators: Sequence[Operator]) -> tuple[Operator, ...]:
+    """Operators of a layer whose grouped matmuls keep their inputs in 8 bit."""
+    return tuple(
+        replace(operator, saved_bytes_per_element=1.0) if operator.op_class == "grouped_matmul" else operator
+        for operator in operators
+    )
+
+
+def with_eight_bit_copies(state: StateBytes, zero: Ints, *, copied: bool) -> StateBytes:
+    """State of expert parameters with 8-bit copies where they are ``copied``; ZeRO-3 casts what it gathers: [R]."""
+    if not copied:
+        return state
+    return replace(state, weights=state.weights + np.where(zero >= 3, 0.0, EIGHT_BIT_COPIES))
 
 
 def gates_by_name(operators: Sequence[Operator]) -> dict[str, Operator]:

@@ -12,6 +12,9 @@ class CommunicationTraits:
 
     dispatch: Literal["expert", "node"] = "expert"
     """Whether a routed token is sent once for each of its experts, or once to a node and device that hold several."""
+    narrow_dispatch: bool = False
+    """Whether an 8-bit run dispatches tokens (and, backward, gradients of the combined ones) in 8 bit with their
+    scales; combined hidden states stay in 16 bit (arXiv 2412.19437, section 3.3.2)."""
     scattered_hops: bool = False
     """Whether a hidden state that all tensor-parallel ranks hold whole goes to the next stage in parts, a part a rank,
     and is gathered there (arXiv 2104.04473, section 4.1); under sequence parallelism nothing is held whole."""

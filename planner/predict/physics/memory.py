@@ -65,6 +65,9 @@ class MemoryTraits:
     """Whether the head keeps its gathered input under sequence parallelism, and not this rank's part of it."""
     split_loss_bytes: float | None = None
     """``passing_logit_bytes`` of a loss whose vocabulary is split over tensor-parallel ranks; None = the same."""
+    eight_bit_experts: bool = False
+    """Whether grouped matmuls of an 8-bit run keep their inputs in 8 bit, and copies of their weights in 8 bit between
+    micro-batches, as they stand and transposed (TransformerEngine, module/grouped_linear.py)."""
     kept_fragmentation: float = 1.0
     """Memory that the allocator's pool needs for each byte of kept activations."""
     memory_spread: float = 0.02

@@ -14,7 +14,6 @@ which makes a full run O(actions).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -30,8 +29,6 @@ from planner.predict.schedule.action import (
     Kind,
     Order,
 )
-from planner.predict.schedule.orders.build import build_order
-from planner.strategy.schedules import ScheduleName
 from solver.arrays import Ints
 
 KIND_NAMES: dict[Kind, str] = dict(
@@ -117,14 +114,6 @@ def order_graph(order: Order) -> OrderGraph:
     segments = _runnable_segments(offsets, depends_on.tolist(), rank.tolist(), flat)
     count = int(microbatch.max()) + 1
     return OrderGraph(offsets, kind, chunk, microbatch, chunk_rank, depends_on, uses, segments, count)
-
-
-@lru_cache(maxsize=32)
-def cached_graph(
-    schedule: ScheduleName, num_stages: int, vpp: int, num_microbatches: int, microbatch_group_size: int = 0
-) -> OrderGraph:
-    """Compiled order of a schedule, remembered (it depends on sizes alone, not on durations)."""
-    return order_graph(build_order(schedule, num_stages, vpp, num_microbatches, microbatch_group_size))
 
 
 def _check_complete(kind: Ints, chunk: Ints, microbatch: Ints) -> None:

@@ -20,8 +20,7 @@ import numpy as np
 
 from planner.predict.schedule.action import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from planner.predict.schedule.orders.build import KEPT, OrderArrays, order_arrays
-from planner.predict.schedule.placement import chunk_ranks
-from planner.strategy.schedules import ScheduleName
+from planner.strategy.schedules import V_SCHEDULES, ScheduleName, chunk_stages
 from solver.arrays import Array, Ints
 from solver.selection.kernel import INT, INT_ROWS, INTS, NOTHING, REALS, inner, kernel
 
@@ -125,7 +124,7 @@ def paths_of_ranks(schedule: ScheduleName, sizes: tuple[int, int, int, int]) -> 
     """
     order = order_arrays(schedule, *sizes)
     chunks, number = order.num_chunks, PATHS_A_RANK * sizes[0]
-    ranks = np.array(chunk_ranks(schedule, sizes[0], sizes[1]), np.int64)
+    ranks = np.array(chunk_stages(sizes[0], sizes[1], v_placed=schedule in V_SCHEDULES), np.int64)
     counts, hops = np.zeros((4 * number, chunks), np.int64), np.zeros(number, np.int64)
     places = np.full((2, chunks * order.num_microbatches), -1, np.int64)
     _count_rank_paths(order.kind, order.chunk, order.microbatch, order.offsets, ranks, places, counts, hops)

@@ -22,8 +22,7 @@ from planner.errors import DocumentInvalid
 from planner.predict.schedule.action import FORWARD, WEIGHT_GRADIENT
 from planner.predict.schedule.orders.build import KEPT, OrderArrays, order_arrays
 from planner.predict.schedule.paths import ChunkTimes, PathCounts, longest_path, paths_of_ranks
-from planner.predict.schedule.placement import chunk_ranks
-from planner.strategy.schedules import ScheduleName
+from planner.strategy.schedules import V_SCHEDULES, ScheduleName, chunk_stages
 from solver.arrays import Array, Ints
 from solver.selection.kernel import INT_ROWS, INTS, REAL, REAL_ROWS, REALS, kernel
 
@@ -69,7 +68,7 @@ def run_pipeline(
     given = np.concatenate([durations.ravel(), hops_s])
     if not bool((np.isfinite(given) & (given >= 0)).all()):
         raise DocumentInvalid("a duration is negative or not finite", where="schedule#/times")
-    ranks = np.array(chunk_ranks(schedule, sizes[0], sizes[1]), np.int64)
+    ranks = np.array(chunk_stages(sizes[0], sizes[1], v_placed=schedule in V_SCHEDULES), np.int64)
     start_s, end_s = np.zeros(len(order.kind)), np.zeros(len(order.kind))
     places = np.full((2, order.num_chunks * order.num_microbatches), -1, np.int64)
     columns_of = order.kind, order.chunk, order.microbatch, order.offsets

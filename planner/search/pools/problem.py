@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
+from planner.question.complete import complete_problem
 from planner.question.problem import ANY, UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.choices import checked_pins
 from planner.strategy.fields import OF_RELIEF
@@ -87,9 +88,5 @@ class PoolsProblem(Document):
         named = self.constraints.backends
         backends = (UNRESTRICTED,) if named == (ANY,) else named
         constraints = self.constraints.model_copy(update={"pins": pins, "forbids": (), "backends": backends})
-        return Problem(
-            model=self.model,
-            cluster=self.clusters[index],
-            workload=self.workload.model_copy(update={"global_batch_size": microbatch_samples}),
-            constraints=constraints,
-        )
+        workload = self.workload.model_copy(update={"global_batch_size": microbatch_samples})
+        return complete_problem(self.model, self.clusters[index], workload, constraints)

@@ -35,7 +35,6 @@ aten = torch.ops.aten
 
 FLASH_FORWARD = aten._scaled_dot_product_flash_attention_for_cpu.default
 FLASH_BACKWARD = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
-FACTORIES = (aten.full.default, aten.zeros.default, aten.ones.default, aten.empty.memory_format)
 MOST_CALLS = 64
 """Combinations of input placements that a rule is asked about before single ones have to do."""
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from profiles.importers.kineto.events import Arguments
 
 _STEP = re.compile(r"^(?:ProfilerStep|(?:train(?:ing)?[_ ]?)?(?:step|iteration|iter))\s*[#:_ ]\s*(\d{1,12})$", re.I)
-_ACCELERATORS = (1, 20)  # c10::DeviceType CUDA (and ROCm) and HIP; host memory is type 0
-_HOST = 0
+_HOST = 0  # c10::DeviceType CPU
 
 
 @dataclass(slots=True)

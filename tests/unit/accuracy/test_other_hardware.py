@@ -79,6 +79,9 @@ def test_a_power_limit_takes_its_square_root() -> None:
     assert 1.12 < limited / free < 1.25
 
 
-def test_adapters_alone_save_about_a_third() -> None:
+def test_adapters_alone_save_what_was_measured() -> None:
+    """Full fine-tuning against LoRA, the same model, devices, tokens: 0.87 to 0.94 of the time on one to four A100
+    (VectorInstitute/vectorlm docs/reference_throughput.md@9045f08ac1, nine pairs), 0.69 to 0.92 in
+    fms-acceleration's tables (scripts/benchmarks/refs/a100_80gb_liger.csv@876e2ed6fc, fourteen pairs)."""
     whole = prediction_of(SEVEN | {"num_devices": "8", "gbs": "32"}).step_time_s
-    assert 0.6 < prediction_of(SEVEN | {"num_devices": "8", "gbs": "32", "notes": "LoRA"}).step_time_s / whole < 0.75
+    assert 0.8 < prediction_of(SEVEN | {"num_devices": "8", "gbs": "32", "notes": "LoRA"}).step_time_s / whole < 0.94

@@ -74,7 +74,7 @@ def test_every_row_is_fitted_calibrating_or_judging(data: dict[str, Any]) -> Non
 def test_all_tables_are_rectangular_and_have_one_sentence_each(data: dict[str, Any]) -> None:
     names = [each.name for each in report_tables(data)]
     assert names == [
-        *("targets", "step-time", "ranking", "memory", "out-of-memory"),
+        *("left-out", "left-out-sources", "targets", "step-time", "ranking", "memory", "out-of-memory"),
         *("ratios", "fit-chance", "memory-quantiles", "apart", "picks", "fitted-or-judged", "calibrated"),
         *("calibrated-memory", "unmapped"),
     ]

@@ -24,6 +24,7 @@ from planner.model.builtin import builtin_model
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
 from planner.predict.physics.physics import Physics
+from planner.question.routing import EVEN
 from planner.strategy.strategy import Strategy
 from tests.accuracy_rows import rows_of
 
@@ -314,3 +315,21 @@ def test_deepspeeds_megatron_is_not_nvidias() -> None:
 def test_the_two_passes_of_a_sweep_behave_each_in_its_way(passed: str, pp: str, traits: Physics) -> None:
     row = row_of(source="github:x/huggingface_data/bench.csv", notes=f"batch_accum=16; after_pp_fix={passed};", pp=pp)
     assert flavour_of_row(row).traits is traits
+
+
+def test_notes_name_dispatcher_routing_overlap_and_replayed_modules() -> None:
+    row = row_of(model="qwen3-235b-a22b", layers="94", hidden="4096", params_b="", num_devices="256", gbs="2048",
+                 mbs="1", tp="2", pp="8", vpp="4", ep="32", dp="16", recompute="norm, activation",
+                 notes="DeepEP dispatcher; EP overlap; ETP=1; router force-balanced")  # fmt: skip
+    strategy = strategy_of(row)
+    assert (strategy.overlap_ep, strategy.recompute_modules, strategy.etp) == (True, ("norm", "activation"), 1)
+    assert traits_of_row(row, flavour(row)).dispatch == "node"
+    assert workload_of_row(row, flavour(row)).routing == EVEN
+    plain = row_of(notes="A2A dispatcher")
+    assert traits_of_row(plain, flavour(plain)).dispatch == "expert"
+    assert workload_of_row(plain, flavour(plain)).routing is None
+
+
+def test_dual_pipe_is_its_v_form() -> None:
+    row = row_of(num_devices="8", pp="8", tp="1", dp="1", gbs="32", mbs="1", vpp="", notes="schedule DualPipe")
+    assert (strategy_of(row).schedule, strategy_of(row).vpp) == ("dualpipev", 2)

@@ -22,6 +22,7 @@ from planner.predict.cost.operator_time import (
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.physics.kernels import AttentionChoice, attention_on
 from planner.predict.physics.physics import TUNED, Physics
+from planner.question.routing import EVEN
 from profiles.catalogue import load_cluster, load_device
 from profiles.catalogue.architectures import FusedAttentionRates
 from tests.plan_factory import make_model
@@ -33,7 +34,9 @@ FLASH2_AMPERE = fused_kernel("flash2", "ampere")
 
 def keys(sequence: int = 4096, **columns: float) -> LayerKeys:
     values = dict.fromkeys(KEY_COLUMNS, 1.0) | {"sp": 0.0, "ring": 0.0, "overlap_tp": 0.0, "overlap_ep": 0.0} | columns
-    return LayerKeys(**{name: np.array([value]) for name, value in values.items()}, sequence_length=sequence)
+    return LayerKeys(
+        **{name: np.array([value]) for name, value in values.items()}, sequence_length=sequence, routing=EVEN
+    )
 
 
 def hardware(precision: str = "bf16", traits: Physics = TUNED) -> Hardware:

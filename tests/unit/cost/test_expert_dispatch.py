@@ -1,4 +1,4 @@
-"""How much less a dispatcher sends that crosses each border of the network once a token."""
+"""What a dispatcher sends that crosses each border of the network once a token: by hand, and DeepEP's own table."""
 
 from __future__ import annotations
 
@@ -7,30 +7,96 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.predict.collective import distinct_fraction
-from planner.predict.cost.hardware import hardware_of
+from planner.model.builtin import builtin_model
+from planner.model.operators import layer_operators
+from planner.predict.cost.expert_exchange import Routing, dispatch_s, distinct_parts, routing_of
+from planner.predict.cost.hardware import Hardware, hardware_of
+from planner.predict.cost.payload import dispatched_fraction
 from planner.predict.physics.physics import Physics
 from profiles.catalogue import load_cluster
 from profiles.scaling import scale_cluster
 
 SIZE, STRIDE = np.array([1e8]), np.array([1.0])
+TOP_8, LIMITED = Routing(8.0), Routing(8.0, 8, 4)
 
 
-@pytest.mark.parametrize(("copies", "parts", "expected"), [(1, 8, 1.0), (2, 2, 0.75), (8, 8, 8 * (1 - 0.875**8) / 8)])
-def test_distinct_parts_by_hand(copies: float, parts: float, expected: float) -> None:
-    assert distinct_fraction(copies, np.array([parts])) == pytest.approx([expected])
+@pytest.mark.parametrize(("draws", "parts", "expected"), [(1, 8, 1.0), (2, 2, 1.5), (8, 8, 8 * (1 - 0.875**8))])
+def test_parts_of_free_routing_by_hand(draws: float, parts: float, expected: float) -> None:
+    assert distinct_parts(Routing(draws), np.array([parts])) == pytest.approx([expected])
 
 
-def test_once_a_node_is_faster_only_where_experts_share_nodes() -> None:
-    cluster = scale_cluster(load_cluster("dgx-h100"), 64)
-    each = hardware_of(cluster, "bf16")
-    once = replace(each, physics=Physics(dispatch="node"))
+def test_parts_of_group_limited_routing_by_hand() -> None:
+    """4 of 8 groups.  A part of one group: 4 / 8 of them are chosen, each missed by (3/4)^8.  Parts of two groups: of
+    C(8, 4) = 70 choices 40 take one of the two (missed by (3/4)^8) and 15 both (missed by (1/2)^8).  One part: 1.  A
+    group in four parts: 16 parts hold the chosen ones."""
+    one, two = 1 - 0.75**8, 1 - 0.5**8
+    found = distinct_parts(LIMITED, np.array([8.0, 4.0, 1.0, 32.0]))
+    expected = [8 * 0.5 * one, 4 * (40 / 70 * one + 15 / 70 * two), 1.0, 16 * (1 - (15 / 16) ** 8)]
+    assert found == pytest.approx(expected)
+
+
+def test_limited_routing_never_reaches_more_than_its_groups_nor_more_than_free_routing() -> None:
+    parts = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0])
+    limited, free = distinct_parts(LIMITED, parts), distinct_parts(TOP_8, parts)
+    assert (limited <= free + 1e-9).all()
+    assert limited[3] <= 4.0 < free[3]
+    assert (np.diff(limited) >= 0).all()
+
+
+def _h800(devices: int, physics: Physics, precision: str = "bf16") -> Hardware:
+    return replace(hardware_of(scale_cluster(load_cluster("dgx-h800"), devices), precision), physics=physics)
+
+
+@pytest.mark.parametrize(
+    ("devices", "groups", "gigabytes_per_s"),
+    [(16, 2, 43.0), (32, 4, 57.5), (64, 4, 50.5)],
+    ids=["ep16", "ep32", "ep64"],
+)
+def test_deep_ep_table_on_h800(devices: int, groups: int, gigabytes_per_s: float) -> None:
+    """DeepEP's table counts a token once for each node that it reaches, its own included (tests/test_internode.py):
+    time = T b D(nodes) / bandwidth.  Groups: as many as nodes, of which at most 4 are chosen.  Over two nodes NVLink is
+    the slower part, of which the planner takes a little more of the line than DeepEP reaches: 13 % too fast."""
+    levels, nodes = _h800(devices, Physics()).levels, devices // 8
+    routing = Routing(8.0, nodes, groups)
+    token_bytes = np.array([4096 * 7168 * 2.0])
+    size = np.array([float(devices)])
+    published_s = token_bytes * distinct_parts(routing, np.array([float(nodes)])) / (gigabytes_per_s * 1e9)
+    assert dispatch_s(token_bytes, size, STRIDE, levels, routing) == pytest.approx(published_s, rel=0.14)
+
+
+def test_two_levels_by_hand() -> None:
+    """64 H800: 5.25 of 8 nodes, 7/8 of the copies leave the node, at 0.88 of 50 GB/s; inside, 7.56 devices of 64, 7/8
+    of them not the one that landed, at 0.78 * 0.9 of 200 GB/s: less.  Latencies: log2(8) each level, and the base."""
+    levels = _h800(64, Physics()).levels
+    outer_s = 1e8 * 8 * (1 - 0.875**8) * 7 / 8 / (0.88 * 50e9)
+    inner_s = 1e8 * 64 * (1 - (63 / 64) ** 8) * 7 / 8 / (0.78 * 0.9 * 200e9)
+    assert inner_s < outer_s
+    found = dispatch_s(SIZE, np.array([64.0]), STRIDE, levels, TOP_8)
+    latency_s = 3 * sum(level.latency_s for level in levels[:2]) + 6e-6
+    assert found == pytest.approx([outer_s + latency_s])
+
+
+def test_once_a_node_is_faster_where_experts_share_nodes() -> None:
+    each, once = _h800(64, Physics()), _h800(64, Physics(dispatch="node"))
     group = np.array([64.0])
-    assert once.expert_exchange_s(SIZE, group, STRIDE, 8.0) < 0.9 * each.expert_exchange_s(SIZE, group, STRIDE, 8.0)
-    single = once.expert_exchange_s(SIZE, group, STRIDE, 1.0)
-    assert single == pytest.approx(each.expert_exchange_s(SIZE, group, STRIDE, 1.0))
+    assert once.expert_exchange_s(SIZE, group, STRIDE, TOP_8) < 0.9 * each.expert_exchange_s(SIZE, group, STRIDE, TOP_8)
+    assert once.expert_exchange_s(SIZE, group, STRIDE, LIMITED) < once.expert_exchange_s(SIZE, group, STRIDE, TOP_8)
+    # Groups of experts change nothing where a token is sent once for each of its experts.
+    assert each.expert_exchange_s(SIZE, group, STRIDE, LIMITED) == each.expert_exchange_s(SIZE, group, STRIDE, TOP_8)
 
 
 def test_a_group_of_one_costs_nothing() -> None:
-    once = replace(hardware_of(load_cluster("dgx-h100"), "bf16"), physics=Physics(dispatch="node"))
-    assert not once.expert_exchange_s(SIZE, np.array([1.0]), STRIDE, 8.0).any()
+    once = _h800(8, Physics(dispatch="node"))
+    assert not once.expert_exchange_s(SIZE, np.array([1.0]), STRIDE, TOP_8).any()
+
+
+def test_a_dispatch_in_eight_bit_carries_a_byte_and_its_scales() -> None:
+    """1 + 4 / 128 bytes instead of 2; only where matmuls run in 8 bit, and only one way of the two."""
+    assert dispatched_fraction(narrow=True, eight_bit=True) == pytest.approx(1.03125 / 2)
+    assert dispatched_fraction(narrow=True, eight_bit=False) == dispatched_fraction(narrow=False, eight_bit=True) == 1.0
+
+
+def test_the_model_says_which_groups_a_token_may_reach() -> None:
+    model = builtin_model("deepseek-v3")
+    last = next(operator for operator in layer_operators(model, 1) if operator.name == "experts_down")
+    assert routing_of(last) == Routing(8.0, 8, 4, 256)

@@ -198,3 +198,44 @@ def test_modules_of_multi_token_prediction_are_launched_too() -> None:
     launched += layer_operators(model, model.mtp.kind)
     forward, backward = host_s(launched, keys, late)
     assert row_s(late, Strategy(tp=8, num_microbatches=2), model)[1] == pytest.approx(float(forward[0] + backward[0]))
+
+
+def _mixture_kinds(model: str = "qwen3-235b-a22b") -> tuple[Operator, ...]:
+    return layer_operators(builtin_model(model), 0)
+
+
+def _of_mixture(traits: Physics, *, ep: int, casts: bool = False) -> tuple[float, float]:
+    keys = replace(keys_of(), ep=np.array([float(ep)]))
+    forward, backward = host_s([op for op in _mixture_kinds() if op.module == "moe"], keys, traits, casts=casts)
+    return float(forward[0]), float(backward[0])
+
+
+def test_launches_around_experts_by_hand() -> None:
+    """Forward: router 12, all-to-all dispatch 23 and combine 6, two grouped products and an activation; backward 12 + 8
+    + 5, two for each product, one.  Eight times a usual launch; 15 further local experts, each way and product."""
+    traits = Physics(launch_s=LAUNCH_S, expert_launches=8.0, each_expert_s=1e-6)
+    forward_s, backward_s = _of_mixture(traits, ep=8)
+    assert forward_s == pytest.approx(8 * LAUNCH_S * (12 + 23 + 6 + 3) + 2 * 15e-6)
+    assert backward_s == pytest.approx(8 * LAUNCH_S * (12 + 8 + 5 + 5) + 2 * 2 * 15e-6)
+
+
+def test_deep_ep_needs_fewer_launches_than_an_all_to_all_by_hand() -> None:
+    each, once = (Physics(launch_s=LAUNCH_S, dispatch=dispatch) for dispatch in ("expert", "node"))
+    fewer = [many - few for many, few in zip(_of_mixture(each, ep=8), _of_mixture(once, ep=8), strict=True)]
+    assert fewer == pytest.approx([LAUNCH_S * (23 + 6 - 12 - 3), LAUNCH_S * (8 + 5 - 5 - 4)])
+
+
+def test_matmuls_in_eight_bit_cast_an_input_and_a_gradient() -> None:
+    traits = Physics(launch_s=LAUNCH_S)
+    wide, narrow = _of_mixture(traits, ep=8), _of_mixture(traits, ep=8, casts=True)
+    assert [more - less for more, less in zip(narrow, wide, strict=True)] == pytest.approx([2 * LAUNCH_S, 2 * LAUNCH_S])
+
+
+def test_a_graph_launches_nothing_of_its_operators_in_a_layer_but_still_at_the_ends() -> None:
+    graphed = Physics(launch_s=LAUNCH_S, call_s=CALL_S, graphed=frozenset({"matmul", "attention", "norm", "residual"}))
+    eager = replace(graphed, graphed=frozenset())
+    layer, head = gpt_layer(), head_operators(gpt())
+    left = [operator for operator in layer if operator.op_class == "activation"]
+    assert host_s(layer, keys_of(), graphed) == host_s(left, keys_of(), eager)
+    ends = [operator for operator in head if operator.module == "head"]
+    assert host_s(ends, keys_of(), graphed) == host_s(ends, keys_of(), eager)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.backends.emission.write import write_emission
+from planner.backends.folders.directory import check_directory
+from planner.backends.folders.emit import emit_plan
+from planner.backends.launch import LauncherName
 from planner.backends.launch.hosts import expand, load_hosts, read_hosts
+from planner.backends.launch.launchers import LAUNCHERS, launch_files
+from planner.backends.launch.rank_environment import rank_environment
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import launch_spec, why_order_matters
 from planner.errors import DocumentInvalid
 from planner.strategy.strategy import Strategy
 from profiles.cluster import FabricLevel
+from tests.mindspeed_plans import ascend_cluster
 from tests.plan_factory import make_cluster, make_plan
 
 
@@ -99,6 +108,11 @@ def test_fewer_hosts_than_nodes_are_refused_and_more_are_cut() -> None:
         {"namespace": "Upper"},
         {"files_claim": "a/b"},
         {"topology_label": "/x"},
+        {"env": ("NCCL_IB_HCA",)},
+        {"env": ("1X=a",)},
+        {"env": ("RANK=3",)},
+        {"env": ("A=1", "A=2")},
+        {"env": ("A=two\nlines",)},
     ],
 )
 def test_bad_settings_are_refused(bad: dict[str, object]) -> None:
@@ -108,6 +122,7 @@ def test_bad_settings_are_refused(bad: dict[str, object]) -> None:
 
 def test_settings_survive_the_manifest() -> None:
     settings = LaunchSettings(hosts=("b", "a"), switches=2, image="reg.example.com/t/x:1", namespace="team")
+    settings = replace(settings, env=("NCCL_IB_HCA=mlx5", "EMPTY=", "QUOTED=a'b $HOME=1"))
     assert LaunchSettings.from_dict(settings.to_dict()) == settings
     assert LaunchSettings().to_dict() == {}
     with pytest.raises(DocumentInvalid, match="no launch settings"):
@@ -125,3 +140,35 @@ def test_the_order_matters_only_where_the_fabric_is_not_flat() -> None:
     pool = flat.pools[0]
     wide = pool.model_copy(update={"scale_up": pool.scale_up.model_copy(update={"domain_size": 32})})
     assert "spans 4 nodes" in why_order_matters(flat.model_copy(update={"pools": (wide,)}), 8)
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_every_launcher_gives_the_variables_to_the_ranks(launcher: LauncherName) -> None:
+    settings = LaunchSettings(env=("NCCL_IB_HCA=mlx5_0,mlx5_1", "NCCL_DEBUG=INFO a'b"))
+    cluster = ascend_cluster(16) if launcher == "ascendjob" else make_cluster(16)
+    spec = launch_spec(make_plan(Strategy(dp_shard=16), cluster=cluster), "t.sh", {"OURS": "1"}, settings=settings)
+    found = rank_environment(launch_files(spec, launcher).files)
+    wanted = {"NCCL_IB_HCA": "mlx5_0,mlx5_1", "NCCL_DEBUG": "INFO a'b", "OURS": "1"}
+    assert {name: found.get(name) for name in wanted} == wanted
+
+
+def test_mpirun_carries_the_variables_to_other_nodes() -> None:
+    settings = LaunchSettings(env=("NCCL_IB_HCA=mlx5",))
+    spec = launch_spec(make_plan(Strategy(dp_shard=16), cluster=make_cluster(16)), "t.sh", {}, settings=settings)
+    assert "-x NCCL_IB_HCA" in launch_files(spec, "mpirun").files["launch.sh"]
+
+
+def test_a_variable_that_the_plan_needs_otherwise_is_refused() -> None:
+    plan, settings = make_plan(Strategy(dp_shard=8)), LaunchSettings(env=("CUDA_DEVICE_MAX_CONNECTIONS=8",))
+    with pytest.raises(DocumentInvalid, match="the plan needs CUDA_DEVICE_MAX_CONNECTIONS=1, --env says '8'"):
+        launch_spec(plan, "t.sh", {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}, settings=settings)
+    assert launch_spec(plan, "t.sh", {"CUDA_DEVICE_MAX_CONNECTIONS": "8"}, settings=settings).environment
+
+
+def test_the_manifest_of_an_emission_says_the_variables(tmp_path: Path) -> None:
+    made = emit_plan(
+        make_plan(Strategy(dp_shard=8), backend="megatron"), "torchrun", LaunchSettings(env=("NCCL_DEBUG=INFO",))
+    )
+    folder = write_emission(made, tmp_path / "out")
+    assert check_directory(folder) == []
+    assert json.loads((folder / "manifest.json").read_text())["launch"] == {"env": ["NCCL_DEBUG=INFO"]}

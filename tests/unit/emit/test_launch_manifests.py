@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -194,3 +195,26 @@ def test_every_launcher_says_where_named_hosts_stand() -> None:
         assert placed.index("n2") < placed.index("n10")
         assert any("Node rank r runs on line" in note for note in made.launch_notes)
         assert all(note in made.files["PLAN.md"] for note in made.launch_notes)
+
+
+@pytest.mark.parametrize("launcher", POD_LAUNCHERS)
+def test_nics_and_host_network_are_lines_to_uncomment(launcher: LauncherName) -> None:
+    text = job_text(SPEC, launcher)
+    assert find(read_yaml(text), "hostNetwork") == []
+    mine = re.sub(r"# (rdma/hca|hostNetwork|dnsPolicy):", r"\1:", text)
+    value = read_yaml(mine)
+    pods_with_devices = len(find(read_yaml(text), "limits"))
+    assert find(value, "limits") == [{"nvidia.com/gpu": "8", "rdma/hca": "1"}] * pods_with_devices
+    assert find(value, "requests") == find(value, "limits")
+    assert set(find(value, "hostNetwork")) == {True}
+    assert set(find(value, "dnsPolicy")) == {"ClusterFirstWithHostNet"}
+    assert "SITE" not in job_text(replace(SPEC, rdma=False), launcher)
+
+
+@pytest.mark.parametrize("launcher", POD_LAUNCHERS)
+def test_the_job_object_says_the_whole_id_of_the_plan(launcher: LauncherName) -> None:
+    spec = replace(SPEC, plan_id="0123456789abcdef" * 4, settings=LaunchSettings(topology_label="example.com/rack"))
+    told = read_yaml(job_text(spec, launcher))["metadata"]["annotations"]
+    assert told["meshwright/plan-id"] == spec.plan_id
+    assert ("alpha.jobset.sigs.k8s.io/exclusive-topology" in told) is (launcher == "kubernetes")
+    assert "meshwright/plan-id" not in job_text(SPEC, launcher)

@@ -108,3 +108,17 @@ def test_a_rank_of_mpirun_has_the_names_that_scripts_read(tmp_path: Path) -> Non
     names = {"RANK": "5", "LOCAL_RANK": "1", "SIZE": "8", "LOCAL_SIZE": "4"}
     environ = {f"OMPI_COMM_WORLD_{name}": value for name, value in names.items()}
     assert run(tmp_path, "rank.sh", **environ).stdout == "5 1 8 4 1 two words\n"
+
+
+def test_slurm_binds_no_task_to_a_core_and_takes_a_container(tmp_path: Path) -> None:
+    """One task a node starts all its ranks; words of the site come last, so that they win."""
+    write_launch(tmp_path, SPEC, "slurm")
+    program(tmp_path, "scontrol", "printf 'n1\\nn2\\n'")
+    program(tmp_path, "srun", 'printf "%s\\n" "$@"')
+    slurm = {"SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NUM_NODES": "2"}
+    plain = run(tmp_path, "job.sbatch", **slurm).stdout.splitlines()
+    assert "--cpu-bind=none" in plain
+    words = "--container-image=example.com/x:1 --cpu-bind=verbose,none"
+    mine = run(tmp_path, "job.sbatch", **slurm, SRUN_ARGS=words).stdout.splitlines()
+    assert [word for word in mine if word not in plain] == words.split()
+    assert mine.index("--cpu-bind=none") < mine.index("--cpu-bind=verbose,none") < mine.index("bash")

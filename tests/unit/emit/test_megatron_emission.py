@@ -81,6 +81,16 @@ def test_alternating_windows() -> None:
     assert "--disable-bias-linear" not in given
 
 
+def test_the_gate_of_an_mlp_is_the_models() -> None:
+    quick = make_model().model_copy(update={"activation_function": "quick_gelu"})
+    assert "--quick-geglu" in flags(quick)
+    assert "--swiglu" not in flags(quick)
+    assert "--quick-geglu" not in flags(make_model())
+    assert "--quick-geglu" in argument_vector(
+        emitter("megatron")(make_plan(model=quick), "torchrun").files["megatron.args"]
+    )
+
+
 def test_layer_patterns_are_python_lists() -> None:
     values = [True, False, False, True]
     assert [bool(item) for item in eval(list_pattern(values))] == values

@@ -136,6 +136,7 @@ UNBUILDABLE: dict[str, list[ModelSpec]] = {
     "M9": [attention_with(qk_norm="full_width"), attention_with(causal=False), attention_with(logit_softcap=50.0)],
     "M10": [attention_with(output_bias=True)],
     "M11": [DENSE.model_copy(update={"activation_function": "gelu_pytorch_tanh"})],
+    "M19": [DENSE.model_copy(update={"family": "smollm3"}), DENSE.model_copy(update={"family": "hyperclovax"})],
 }
 
 

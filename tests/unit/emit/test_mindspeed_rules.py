@@ -185,8 +185,8 @@ def test_each_model_rule_fires(rule: str) -> None:
 
 def test_every_rule_has_a_case_here() -> None:
     assert set(BROKEN) == {rule.id for rule in (*PROBLEM_RULES, *STRATEGY_RULES)}
-    # M1 to M12 are Megatron's own functions, broken one by one in test_megatron_rules.py.
-    assert {rule.id for rule in MODEL_RULES} == {f"M{number}" for number in range(1, 19)}
+    # M1 to M12 and M19 are Megatron's own functions, broken one by one in test_megatron_rules.py.
+    assert {rule.id for rule in MODEL_RULES} == {f"M{number}" for number in range(1, 20)}
     assert {f"M{number}" for number in range(13, 19)} <= set(UNBUILDABLE)
 
 

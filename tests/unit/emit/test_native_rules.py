@@ -115,6 +115,7 @@ def test_experts_may_cross_replicas_only_when_nothing_is_sharded() -> None:
         ("M6", layer(LLAMA, parallel_residual=True, norm_placement="post_branch")),
         ("M7", LLAMA.model_copy(update={"activation_function": "relu2"})),
         ("M8", LLAMA.model_copy(update={"family": "gemma"})),
+        ("M8", LLAMA.model_copy(update={"family": "smollm3"})),
     ],
 )
 def test_model_rule(rule: str, model: ModelSpec) -> None:

@@ -103,6 +103,17 @@ def test_a_schedule_that_splits_backward_passes_is_never_written(schedule: str, 
         emitted(wanted, version)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("schedule", sorted(SPLIT_BACKWARD_SCHEDULES))
+def test_files_with_a_compiled_model_and_a_split_backward_pass_are_refused(schedule: str, version: str) -> None:
+    files = emitted(replace(PIPELINE, schedule="interleaved", vpp=2, microbatch_group_size=2), version).files
+    name = "titan_plan.py" if "titan_plan.py" in files else "titan.toml"
+    edited = files[name].replace('"Interleaved1F1B"', f'"{SCHEDULES[schedule]}"')  # type: ignore[index]
+    assert edited != files[name]
+    with pytest.raises(DocumentInvalid, match=r"splits backward passes"):
+        read_back({**files, name: edited})
+
+
 def test_what_torchtitan_cannot_say_is_refused_rule_by_rule() -> None:
     wanted = replace(
         PIPELINE, schedule="zb_h1", zero_stage=3, optimizer_offload=True, cp=2, cp_kind="all_to_all", overlap_tp=True,

@@ -109,6 +109,7 @@ def test_ordinary_strategies_break_no_rule(strategy: Strategy) -> None:
         ("M7", FSDP, None, {"optimizer": "muon"}),
         ("M7", FSDP, None, {"dropout": True}),
         ("M8", FSDP, qwen_like(experts=8), {"precision": "fp8"}),
+        ("M19", FSDP, qwen_like().model_copy(update={"family": "exaone4"}), {}),
     ],
 )
 def test_a_broken_rule_is_named(

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from planner.model.hf_config import model_from_hf_config
+from planner.model.hf_config import model_from_hf_config, supported_model_types
+from planner.model.hf_config.unmodelled import UNMODELLED
+from planner.model.load import load_model
 from planner.model.parameters import total_parameters
 from profiles.errors import DocumentInvalid
 from profiles.validation import FindingsInvalid
@@ -29,13 +32,13 @@ def test_unknown_architecture_names_itself_and_what_is_supported() -> None:
     assert caught.value.where == "config.json#/model_type"
 
 
-@pytest.mark.parametrize("kind", ["deepseek_v32", "deepseek_v4", "qwen3_next", "llama4", "gemma3n", "glm4v"])
+@pytest.mark.parametrize("kind", ["deepseek_v32", "deepseek_v4", "qwen3_next", "llama5", "gemma3n", "glm5v"])
 def test_another_architecture_is_not_likened_to_a_supported_one(kind: str) -> None:
     with pytest.raises(DocumentInvalid) as caught:
         model_from_hf_config({"model_type": kind}, "x", "config.json")
     assert "did you mean" not in str(caught.value)
     assert caught.value.hint is not None
-    assert caught.value.hint.startswith("Supported: bloom, deepseek_v2, ")
+    assert "Supported: " + ", ".join(supported_model_types()) in caught.value.hint
 
 
 @pytest.mark.parametrize("config", [{}, {"model_type": 7}, {"model_type": None, "architectures": ["X"]}])
@@ -129,3 +132,69 @@ def test_rope_base_is_read_in_both_spellings() -> None:
     new = model_from_hf_config({"model_type": "llama", "rope_parameters": {"rope_theta": 5e5}}, "x", "f")
     assert old.rotary_base == new.rotary_base == 5e5
     assert total_parameters(old) == total_parameters(new)
+
+
+@pytest.mark.parametrize("written", ["Infinity", '{"__float__": "Infinity"}', "NaN", "-Infinity"])
+def test_a_number_that_is_not_finite_is_read_and_judged_where_it_stands(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(f'{{"model_type": "llama", "time_step_limit": [0.0, {written}]}}', encoding="utf-8")
+    assert load_model(str(path)).family == "llama"
+    path.write_text(f'{{"model_type": "llama", "rms_norm_eps": {written}}}', encoding="utf-8")
+    with pytest.raises(FindingsInvalid) as caught:
+        load_model(str(path))
+    assert [finding.pointer for finding in caught.value.findings] == ["/rms_norm_eps"]
+    path.write_text(f'{{"model_type": "nemotron_h", "time_step_limit": [0.0, {written}]}}', encoding="utf-8")
+    with pytest.raises(DocumentInvalid, match="state-space layers"):
+        load_model(str(path))
+
+
+def test_a_saved_model_may_not_hold_infinity(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    path.write_text('{"layer_kinds": [], "model_type": "x", "rotary_base": Infinity}', encoding="utf-8")
+    with pytest.raises(DocumentInvalid, match="not a finite number"):
+        load_model(str(path))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "mechanism"),
+    [
+        ("hc_mult", 4, "hyper-connections"),
+        ("index_topk", 2048, "indexed sparse attention"),
+        ("num_kv_shared_layers", 3, "key-values shared"),
+        ("mamba_d_state", 16, "state-space"),
+        ("layer_types", ["full_attention", "linear_attention"], "gated DeltaNet"),
+        ("mlp_layer_types", ["dense", "sparse"], "sparse"),
+        ("moe_intermediate_size", 64, "changes the structure"),
+    ],
+)
+def test_a_key_that_asks_for_structure_and_is_not_read_is_named(key: str, value: Any, mechanism: str) -> None:
+    assert mechanism in pointers({"model_type": "llama", key: value})[f"/{key}"]
+    off: Any = None if isinstance(value, int) else []
+    assert model_from_hf_config({"model_type": "llama", key: off}, "x", "f").family == "llama"
+
+
+def test_layer_kinds_of_a_table_family_must_be_known_and_one_a_layer() -> None:
+    few = pointers({"model_type": "olmo3", "layer_types": ["full_attention"]})
+    assert "one entry a layer (32)" in few["/layer_types"]
+    kinds = pointers({"model_type": "olmo3", "layer_types": ["indexed_attention"] * 32})
+    assert "(DSA)) are not modelled" in kinds["/layer_types"]
+
+
+def test_a_known_family_that_is_not_read_is_refused_with_its_mechanism() -> None:
+    for kind, mechanism in (("deepseek_v32", "DSA"), ("qwen3_next", "gated DeltaNet"), ("t5", "encoder")):
+        with pytest.raises(DocumentInvalid, match=mechanism) as caught:
+            model_from_hf_config({"model_type": kind}, "x", "config.json")
+        assert "did you mean" not in str(caught.value)
+    nested = pointers({"model_type": "mistral3", "text_config": {"model_type": "mamba2"}})
+    assert "state-space" in nested["/text_config/model_type"]
+
+
+def test_no_family_is_both_read_and_refused() -> None:
+    assert set(UNMODELLED) & set(supported_model_types()) == set()
+
+
+def test_aliases_of_the_class_are_read() -> None:
+    config = {"model_type": "dots1", "num_local_experts": 16, "num_experts_per_tok": 2, "n_shared_experts": 0}
+    assert [kind.moe.num_experts for kind in model_from_hf_config(config, "x", "f").layer_kinds if kind.moe] == [16]
+    missing = pointers({"model_type": "dots1"})
+    assert "is required" in missing["/n_routed_experts"]

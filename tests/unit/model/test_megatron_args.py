@@ -224,7 +224,7 @@ def test_defaults_of_megatron() -> None:
     padded = megatron_job(base + "--tensor-model-parallel-size 8 --make-vocab-size-divisible-by 10", "x", "a").model
     assert padded.vocab_size == 160
     null = megatron_job(base + "--tokenizer-type NullTokenizer --make-vocab-size-divisible-by 100", "x", "a").model
-    assert null.vocab_size == 200
+    assert null.vocab_size == 100  # one more until core 0.17: core/tokenizers/text/libraries/null_tokenizer.py
     shared = megatron_job(base + "--group-query-attention", "x", "a").model.layer_kinds[0].attention
     assert shared.num_kv_heads == 1
     every = megatron_job(base + "--num-experts 4 --moe-layer-freq 2", "x", "a").model

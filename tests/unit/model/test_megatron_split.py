@@ -61,3 +61,10 @@ def test_what_does_not_hold_together_is_a_finding(layers: int, pp: int, words: s
     with pytest.raises(FindingsInvalid) as refused:
         job(layers, pp, words)
     assert f"/--{flag or 'decoder-first-pipeline-num-layers'}" in {each.pointer for each in refused.value.findings}
+
+
+def test_a_comment_of_an_arguments_file_asks_for_no_quotes() -> None:
+    lines = [*MODEL.split(" --"), "num-layers 7", "pipeline-model-parallel-size 2"]
+    text = "\n".join(f"--{line.removeprefix('--')}" for line in lines)
+    told = f"{text}\n# off by default; the plan's `t` counts on it\n--pipeline-model-parallel-layout Et|t*3|tt|tL\n"
+    assert megatron_job(told, "megatron", "megatron.args").chunk_layers == (1, 3, 2, 1)

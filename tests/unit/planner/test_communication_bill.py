@@ -17,6 +17,7 @@ from planner.predict.cost.layer import layer_kind
 from planner.predict.cost.payload import exchanges
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.question.problem import Workload
+from planner.question.routing import EVEN
 from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model, make_moe_model, make_plan
 
@@ -190,7 +191,7 @@ def test_the_bill_of_a_layer_at_the_price_of_a_collective_is_its_cost(axis: str,
     hardware = hardware_of(make_cluster(16), "bf16")
     switches = dict.fromkeys(KEY_COLUMNS, 0.0) | {"tp": 2.0, "sp": sp, "cp": 2.0, "ep": 4.0, "etp": 1.0}
     columns = {name: np.array([value]) for name, value in (switches | {"micro_batch_size": 1.0}).items()}
-    keys = LayerKeys(**columns, sequence_length=TOKENS)
+    keys = LayerKeys(**columns, sequence_length=TOKENS, routing=EVEN)
     operators = layer_operators(make_moe_model(shared=512), 0)
     kind = layer_kind(operators, keys, hardware)
     priced = 0.0

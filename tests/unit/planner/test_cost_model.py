@@ -30,10 +30,12 @@ from planner.predict.cost.hardware import Hardware, hardware_of
 from planner.predict.cost.layer import layer_kind
 from planner.predict.cost.model_cost import model_cost
 from planner.predict.cost.overlap import exposed_s
+from planner.predict.cost.ring_attention import steps_s
 from planner.predict.cost.row_cost import CostModel
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.physics.kernels import AttentionChoice
 from planner.question.problem import Problem, Workload
+from planner.question.routing import EVEN
 from planner.search.evaluate import evaluate_split
 from planner.search.reliefs import relief_choices
 from planner.search.row_context import strategy_context
@@ -84,7 +86,7 @@ def _counting_hardware() -> Hardware:
 def _keys(**columns: int) -> LayerKeys:
     values = dict.fromkeys(KEY_COLUMNS, 1) | {"sp": 0, "ring": 0, "overlap_tp": 0, "overlap_ep": 0} | columns
     arrays = {name: np.array([float(value)]) for name, value in values.items()}
-    return LayerKeys(**arrays, sequence_length=SEQUENCE)
+    return LayerKeys(**arrays, sequence_length=SEQUENCE, routing=EVEN)
 
 
 MODELS = {
@@ -127,14 +129,17 @@ def test_backward_is_twice_forward_and_half_a_forward_of_attention_more(name: st
 
 @pytest.mark.parametrize("columns", [{"tp": 4}, {"tp": 4, "sp": 1}, {"cp": 2, "ring": 1}, {"tp": 2, "cp": 2}])
 def test_dense_work_is_shared_and_not_multiplied(columns: dict[str, int]) -> None:
-    """What the devices of a group compute together is what one device computes alone."""
+    """What the devices of a group compute together is what one device computes alone, and a ring's own steps."""
     model, hardware = make_model(), _counting_hardware()
     operators = layer_operators(model, 0)
     alone = layer_kind(operators, _keys(), hardware).sums
     shared = layer_kind(operators, _keys(**columns), hardware).sums
     ways = columns.get("tp", 1) * columns.get("cp", 1)
-    assert ways * shared.forward_s[0] == pytest.approx(alone.forward_s[0], rel=1e-12)
-    assert ways * shared.backward_s[0] == pytest.approx(alone.backward_s[0], rel=1e-12)
+    attention = next(operator for operator in operators if operator.op_class == "attention")
+    steps = [float(passed[0]) for passed in steps_s(attention, _keys(**columns), hardware.rates)]
+    assert (min(steps) > 0) == ("ring" in columns)
+    assert ways * (shared.forward_s[0] - steps[0]) == pytest.approx(alone.forward_s[0], rel=1e-12)
+    assert ways * (shared.backward_s[0] - steps[1]) == pytest.approx(alone.backward_s[0], rel=1e-12)
 
 
 @pytest.mark.parametrize("columns", [{"ep": 4}, {"tp": 2, "sp": 1, "ep": 2}, {"tp": 4, "sp": 1, "ep": 2, "etp": 2}])

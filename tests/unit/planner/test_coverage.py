@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from planner.answers.views.leaning import leaning_view
+from planner.answers.explain.leaning import leaning_view
+from planner.backends.asked import physics_of
 from planner.model.builtin import builtin_model
 from planner.predict.cost.hardware import hardware_of
 from planner.predict.coverage.coverage import Coverage, class_sigma, coverage
@@ -67,7 +68,8 @@ def test_measured_matmuls_are_told_from_the_rest_and_narrow_the_interval() -> No
     low, high = plan.step_time_interval_s
     wide_low, wide_high = plain.step_time_interval_s
     assert high / low < wide_high / wide_low
-    assert plan.step_time_interval_s == step_interval_s(plan.breakdown_s, found.input_sigma)
+    studied = physics_of(plan).spread_at(STRATEGY.world_size, experts=False)
+    assert plan.step_time_interval_s == step_interval_s(plan.breakdown_s, found.input_sigma, studied_sigma=studied)
     assert plan.provenance["time_by_input"] == {name: round(share, 4) for name, share in sorted(shares.items())}
 
 

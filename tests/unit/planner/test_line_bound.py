@@ -8,11 +8,11 @@ import random
 import numpy as np
 import pytest
 
-from planner.search.chunk_family import chunk_family, chunk_stages, family_layers, fullest_holds
+from planner.search.chunk_family import chunk_family, family_layers, fullest_holds
 from planner.search.layer_spans import spans_of
 from planner.search.line_bound import least_bottleneck
 from planner.search.split_terms import SplitRules
-from planner.strategy.schedules import ScheduleName
+from planner.strategy.schedules import ScheduleName, chunk_stages
 from planner.strategy.strategy import Strategy
 
 

@@ -19,6 +19,7 @@ from planner.predict.memory.states import state_bytes
 from planner.predict.physics.physics import TUNED, Physics
 from planner.predict.stage_memory import stage_memory
 from planner.question.problem import Workload
+from planner.question.routing import EVEN
 from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.strategy import Relief, Strategy
 from profiles.catalogue import load_cluster
@@ -34,7 +35,7 @@ def _keys(sequence_length: int = S, **columns: int) -> LayerKeys:
     values = dict.fromkeys(KEY_COLUMNS, 1) | {"sp": 0, "ring": 0, "overlap_tp": 0, "overlap_ep": 0}
     values |= {"micro_batch_size": B} | columns
     arrays = {name: np.array([float(value)]) for name, value in values.items()}
-    return LayerKeys(**arrays, sequence_length=sequence_length)
+    return LayerKeys(**arrays, sequence_length=sequence_length, routing=EVEN)
 
 
 def _kept(traits: Physics, relief: Relief | None = None, **columns: int) -> float:

@@ -10,6 +10,7 @@ from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.memory.activations import saved_bytes
 from planner.predict.memory.states import state_bytes
 from planner.question.problem import Workload
+from planner.question.routing import EVEN
 from planner.strategy.strategy import Relief
 from tests.plan_factory import make_gpt
 
@@ -20,7 +21,9 @@ SBH = S * B * H
 def _saved(relief: Relief | None = None, **columns: int) -> float:
     values = dict.fromkeys(KEY_COLUMNS, 1) | {"sp": 0, "ring": 0, "overlap_tp": 0, "overlap_ep": 0}
     values |= {"micro_batch_size": B} | columns
-    keys = LayerKeys(**{name: np.array([float(value)]) for name, value in values.items()}, sequence_length=S)
+    keys = LayerKeys(
+        **{name: np.array([float(value)]) for name, value in values.items()}, sequence_length=S, routing=EVEN
+    )
     return float(saved_bytes(layer_operators(make_gpt(H, HEADS, S), 0), keys, relief or Relief(), H)[0])
 
 

@@ -134,7 +134,8 @@ def test_mixed_pools_are_refused(h100: Cluster) -> None:
 
 def test_closed_forms_do_not_walk_the_world() -> None:
     mesh = build_mesh(Strategy(tp=8, pp=16, dp_shard=781), load_cluster("dgx-h100", 8 * 16 * 781))
-    assert mesh.size_and_stride("pp") == (16, 8 * 781)
+    pattern = mesh.pattern("pp")
+    assert (pattern.size, pattern.stride) == (16, 8 * 781)
     level = mesh.level("pp")
     assert level is not None
     assert level.name == "nic"

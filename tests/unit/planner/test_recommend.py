@@ -90,7 +90,12 @@ def test_a_target_is_held() -> None:
 
 
 def test_where_the_fastest_is_recommended_one_line_says_so() -> None:
-    plan = planned("maxtext")
+    small = {
+        "model": load_model("llama-3.1-8b"),
+        "cluster": load_cluster("dgx-a100-80g", 16),
+        "workload": Workload(global_batch_size=64, sequence_length=4096),
+    }
+    plan = find_plan(question("deepspeed").model_copy(update=small), SearchOptions(top_k=0))
     fastest = plan.fastest
     assert fastest is not None
     assert (fastest.is_recommended, fastest.price, fastest.slower_by) == (True, "", 0)

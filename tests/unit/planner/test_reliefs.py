@@ -12,6 +12,7 @@ from planner.model.recompute import region
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.memory.activations import saved_bytes
 from planner.question.problem import Constraints, Problem, Workload
+from planner.question.routing import EVEN
 from planner.search.backend_rules import BackEndRules
 from planner.search.reliefs import SETS, relief_choices, selective_sets
 from planner.strategy.strategy import Relief, Strategy
@@ -34,7 +35,7 @@ def _problem(model: str, backend: str) -> Problem:
 def _kept_bytes(problem: Problem, relief: Relief) -> list[float]:
     """What one layer of each kind keeps."""
     columns = {name: np.array([float(KEYS.get(name, 1))]) for name in KEY_COLUMNS}
-    keys = LayerKeys(**columns, sequence_length=problem.workload.sequence_length)
+    keys = LayerKeys(**columns, sequence_length=problem.workload.sequence_length, routing=EVEN)
     physics, hidden = the_software(problem).release.physics, problem.model.hidden_size
     kinds = range(len(problem.model.layer_kinds))
     operators = [layer_operators(problem.model, kind) for kind in kinds]

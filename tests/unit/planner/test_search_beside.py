@@ -10,10 +10,16 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from planner.model.load import load_model
+from planner.question.problem import Problem, Workload
+from planner.search import across_backends, find
 from planner.search.beside import Beside, can_fork
+from planner.search.options import SearchOptions
+from profiles.catalogue import load_cluster
 
 PLANS = """
 import resource
@@ -142,3 +148,28 @@ def test_one_process_and_threads_do_not_fork() -> None:
     finally:
         done.set()
         other.join()
+
+
+def test_time_that_one_part_took_is_not_left_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one process the parts follow each other, under one time limit."""
+    problem = Problem(
+        model=load_model("llama-3.1-8b"),
+        cluster=load_cluster("dgx-h100", 16),
+        workload=Workload(global_batch_size=64, sequence_length=8192),
+    )
+    searched, others, ends_s = across_backends.unrestricted_entry, find._others, []
+
+    def slow_others(*asked: Any) -> Any:
+        time.sleep(2.0)
+        return others(*asked)
+
+    def noted(asked: Problem, options: SearchOptions, below_s: float) -> Any:
+        assert options.time_limit_s is not None
+        ends_s.append(time.monotonic() + options.time_limit_s)
+        return searched(asked, options, below_s)
+
+    monkeypatch.setattr(find, "_others", slow_others)
+    monkeypatch.setattr(find, "unrestricted_entry", noted)
+    started_s = time.monotonic()
+    find.find_plan(problem, SearchOptions(time_limit_s=60.0))
+    assert ends_s[0] - started_s == pytest.approx(60.0, abs=1.0)

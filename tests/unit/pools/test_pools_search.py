@@ -14,7 +14,7 @@ from planner.model.load import load_model
 from planner.model.spec import LayerRun
 from planner.predict.schedule.paths import ChunkTimes
 from planner.predict.schedule.run import run_pipeline
-from planner.question.problem import Constraints, Problem, Workload
+from planner.question.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.pools.assemble import assemble_pools_plan
@@ -30,8 +30,8 @@ from solver.arrays import Array
 from solver.check import CheckFailed
 from solver.stage_assignment.assign import assign
 from solver.stage_assignment.evaluate import assignment_value
-from solver.stage_assignment.tables import AssignmentTables, StableAndLate, StageChoice
-from tests.assignment_by_milp import assign_by_milp
+from solver.stage_assignment.tables import AssignmentTables, StageChoice
+from tests.assignment_by_milp import StableAndLate, assign_by_milp
 
 Pins = dict[str, int | str | bool]
 PLAIN: Pins = {
@@ -76,7 +76,7 @@ def test_one_pool_in_the_same_space_gives_the_single_pool_optimum(cluster: str, 
         model=load_model("llama-3.1-8b"),
         cluster=load_cluster(cluster, devices),
         workload=Workload(global_batch_size=32, sequence_length=4096),
-        constraints=Constraints(pins=fixed),
+        constraints=Constraints(pins=fixed, backends=(UNRESTRICTED,)),
     )
     expected = find_plan(single, SearchOptions(top_k=0))
     pools = plan_of(pools_problem((cluster, devices), pins=fixed, hides_late_work=False))

@@ -12,8 +12,6 @@ from profiles.errors import DocumentInvalid
 from profiles.units import (
     format_bytes,
     format_bytes_per_s,
-    format_flops_per_s,
-    format_seconds,
     parse_bytes,
     parse_bytes_per_s,
     parse_flops_per_s,
@@ -97,14 +95,6 @@ def test_a_field_name_tells_its_unit(name: str, parser: object) -> None:
         (format_bytes(1023.9 * 2**20), "1.00 GiB"),
         (format_bytes_per_s(450e9), "450 GB/s"),
         (format_bytes_per_s(3.35e12), "3.35 TB/s"),
-        (format_flops_per_s(989e12), "989 TFLOP/s"),
-        (format_flops_per_s(1979e12), "1.98 PFLOP/s"),
-        (format_seconds(3e-6), "3.00 us"),
-        (format_seconds(0.0413), "41.3 ms"),
-        (format_seconds(7.25), "7.25 s"),
-        (format_seconds(90), "90.0 s"),
-        (format_seconds(9000), "2.50 h"),
-        (format_seconds(0), "0 s"),
     ],
 )
 def test_shown_to_people(shown: str, expected: str) -> None:

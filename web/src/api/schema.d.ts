@@ -864,6 +864,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/scripts:read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read a Megatron-LM launch script; predict its run; compare it with a plan
+         * @description Model, workload, strategy and devices of a script that is sent as text, what became of each of its arguments, and the places that its text leaves open.  With `cluster` the run is estimated there, with `plan` it is the answer to why not mine.  The script is read, never run.
+         */
+        post: operations["read_script_v1_scripts_read_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/strategies:read": {
         parameters: {
             query?: never;
@@ -1090,10 +1110,18 @@ export interface components {
             }[];
             /** Interval Level */
             interval_level: number;
+            /** Left Out */
+            left_out?: {
+                [key: string]: unknown;
+            } | null;
             /** Num Fitted */
             num_fitted: number;
             /** Num Judged */
             num_judged: number;
+            /** Optimism */
+            optimism?: {
+                [key: string]: unknown;
+            } | null;
             /** Ranking Groups */
             ranking_groups: {
                 [key: string]: unknown;
@@ -2252,6 +2280,32 @@ export interface components {
             unrestricted?: components["schemas"]["UnrestrictedAnswer"] | null;
         };
         /**
+         * ExpertLoad
+         * @description Shares of the tokens that the routed experts of every layer get.
+         */
+        ExpertLoad: {
+            /**
+             * Exponent
+             * @description of zipf: 0 = even
+             */
+            exponent?: number | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "even" | "zipf" | "histogram" | "typical";
+            /**
+             * Most
+             * @description of typical: what the hottest of very many parts gets beyond the mean, over the mean
+             */
+            most?: number | null;
+            /**
+             * Tokens
+             * @description of histogram: tokens of each expert, in the order of their numbers
+             */
+            tokens?: number[] | null;
+        };
+        /**
          * Explanation
          * @description Three levels: ``sentences`` to read, ``causes`` and ``memory`` to look up, ``neighbours`` as the ledger.
          */
@@ -2266,6 +2320,12 @@ export interface components {
             communication: components["schemas"]["Traffic"][];
             /** Headline */
             headline: string;
+            /**
+             * Ladder
+             * @description beyond 512 devices: cheap measurements that would settle the plan, in their order
+             * @default []
+             */
+            ladder: components["schemas"]["Rung"][];
             memory: components["schemas"]["MemoryCause"];
             /**
              * Neighbours
@@ -4527,6 +4587,39 @@ export interface components {
             p90: number;
         };
         /**
+         * Rung
+         * @description One measurement, and what the plan's interval would be after it.
+         */
+        Rung: {
+            /**
+             * Commands
+             * @default []
+             */
+            commands: string[];
+            /**
+             * Interval S
+             * @description 80 % interval of the plan's step time afterwards, as a plan would state it
+             */
+            interval_s?: [
+                number,
+                number
+            ] | null;
+            /**
+             * Left In Published Runs
+             * @description spread of ln(measured / predicted) that such runs left beyond 512 devices in published series
+             */
+            left_in_published_runs?: number | null;
+            /**
+             * Reason
+             * @description why this rung cannot be had for this plan
+             * @default
+             */
+            reason: string;
+            run?: components["schemas"]["SmallerRun"] | null;
+            /** What */
+            what: string;
+        };
+        /**
          * ScaleUp
          * @description The fast network inside a scale-up domain (NVLink, xGMI, HCCS, UB, ICI, NeuronLink, PCIe).
          *
@@ -4569,6 +4662,198 @@ export interface components {
             pair_bandwidth_bytes_per_s?: number | null;
             /** Torus Shape */
             torus_shape?: number[] | null;
+        };
+        /**
+         * ScriptAnswer
+         * @description What a launch script says, and what was asked about its run.
+         */
+        ScriptAnswer: {
+            arguments: components["schemas"]["ScriptArguments"];
+            /** Backend */
+            backend: string;
+            /**
+             * Chunk Layers
+             * @description layers of every chunk; null = not said
+             */
+            chunk_layers?: number[] | null;
+            /**
+             * Derived
+             * @description what Megatron-LM derives, as sentences
+             * @default []
+             */
+            derived: string[];
+            /**
+             * Devices
+             * @description nodes times processes a node; null = not said
+             */
+            devices?: number | null;
+            /** @description the run on `cluster`, nothing of it chosen */
+            estimate?: components["schemas"]["Plan"] | null;
+            /**
+             * Filled In
+             * @description strategy fields that the estimate filled in
+             * @default []
+             */
+            filled_in: string[];
+            /**
+             * Held To
+             * @description where `plan`'s question has other work than the script
+             * @default []
+             */
+            held_to: string[];
+            /**
+             * Launches
+             * @description runs that the script starts; the first is read
+             * @default 0
+             */
+            launches: number;
+            /**
+             * Left Out
+             * @description added only on an undecided condition: not used
+             * @default []
+             */
+            left_out: string[];
+            model: components["schemas"]["ModelSpec"];
+            /** Name */
+            name: string;
+            /**
+             * Pins
+             * @description the strategy as `why_not` of an explanation takes it
+             */
+            pins: string;
+            /**
+             * Set By Script
+             * @description given variables that had no effect
+             * @default []
+             */
+            set_by_script: string[];
+            /**
+             * Strategy
+             * @description with what Megatron-LM has off by default as off
+             */
+            strategy: {
+                [key: string]: number | string | boolean;
+            };
+            /**
+             * Taken As Unset
+             * @default []
+             */
+            taken_as_unset: components["schemas"]["UnsetVariable"][];
+            /**
+             * Undecided
+             * @default []
+             */
+            undecided: components["schemas"]["UndecidedPlace"][];
+            /** Vocabulary From */
+            vocabulary_from: string;
+            /** @description the run beside `plan`; `other` is the run */
+            why_not?: components["schemas"]["WhyNot"] | null;
+            /**
+             * Workload
+             * @description workload fields that the script gives
+             */
+            workload: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * ScriptArguments
+         * @description Arguments of the training program as the script writes them, each in one list.
+         */
+        ScriptArguments: {
+            /**
+             * No Influence
+             * @description they change nothing that a plan decides or predicts
+             */
+            no_influence: string[];
+            /**
+             * Not Modelled
+             * @description they may change the run; the prediction does not know them
+             */
+            not_modelled: string[];
+            /**
+             * Unknown
+             * @description Megatron-LM 0.19.2 has no such argument
+             */
+            unknown: string[];
+            /** Used */
+            used: string[];
+        };
+        /**
+         * ScriptRequest
+         * @description A launch script, what is said beside it, and what is asked about its run.
+         */
+        ScriptRequest: {
+            /**
+             * Arguments
+             * @description of the script itself; null = nothing is said of them
+             * @default null
+             */
+            arguments: string[] | null;
+            /**
+             * Cluster
+             * @description a name or a document: the script's run is estimated on it
+             * @default null
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Devices
+             * @description instead of the script's own number
+             * @default null
+             */
+            devices: number | null;
+            /**
+             * Files
+             * @description texts of the files that the script reads, by name
+             */
+            files?: {
+                [key: string]: string;
+            };
+            /**
+             * Name
+             * @description what the file is called
+             * @default script.sh
+             */
+            name: string;
+            /**
+             * Plan
+             * @description why not the script's run: id, unique prefix or label of a plan
+             * @default null
+             */
+            plan: string | null;
+            /**
+             * Profile
+             * @description measurements: none, auto, or a name
+             * @default none
+             */
+            profile: string;
+            /**
+             * Text
+             * @description the launch script, or its arguments
+             */
+            text: string;
+            /**
+             * Variables
+             * @description of the script's environment
+             */
+            variables?: {
+                [key: string]: string;
+            };
+            /**
+             * Vocab Size
+             * @description tokens of the script's tokenizer
+             * @default null
+             */
+            vocab_size: number | null;
+            /**
+             * Workload
+             * @description workload fields for the estimate, instead of what the script says
+             */
+            workload?: {
+                [key: string]: unknown;
+            };
         };
         /**
          * SearchReport
@@ -4689,6 +4974,32 @@ export interface components {
              * @description sizes from 2^octave up to 2^(octave + 1)
              */
             octave: number;
+        };
+        /**
+         * SmallerRun
+         * @description A run with the shards of the plan on fewer devices.
+         */
+        SmallerRun: {
+            /** Devices */
+            devices: number;
+            /**
+             * Expected Step Time S
+             * @description its own prediction; measured over this is what gets corrected
+             */
+            expected_step_time_s: number;
+            /** Global Batch Size */
+            global_batch_size: number;
+            /** Layers */
+            layers: number;
+            /**
+             * Model File
+             * @description name of the shortened model's document, which `--ladder FOLDER` writes
+             */
+            model_file: string;
+            /** Strategy */
+            strategy: {
+                [key: string]: unknown;
+            };
         };
         /**
          * Spread
@@ -5152,6 +5463,8 @@ export interface components {
              * @enum {string}
              */
             precision: "bf16" | "fp16" | "fp8";
+            /** @description as a workload's; for all cells */
+            routing?: components["schemas"]["ExpertLoad"] | null;
             /**
              * Schema Version
              * @default 2
@@ -5243,6 +5556,11 @@ export interface components {
              * @default none
              */
             profile: string;
+            /**
+             * @description as a workload's; for all cells
+             * @default null
+             */
+            routing: components["schemas"]["ExpertLoad"] | null;
             /**
              * Schema Version
              * @default 2
@@ -5649,6 +5967,21 @@ export interface components {
             to_rank: number[];
         };
         /**
+         * UndecidedPlace
+         * @description A place that the text of the script does not decide.
+         */
+        UndecidedPlace: {
+            /** Line */
+            line: number;
+            /**
+             * Say
+             * @description what would decide it
+             */
+            say: string;
+            /** What */
+            what: string;
+        };
+        /**
          * UnrestrictedAnswer
          * @description What no back-end can run yet: the best of the whole declared space under the neutral physics, within ``gap``.
          */
@@ -5670,6 +6003,16 @@ export interface components {
             };
             /** Why */
             why: string;
+        };
+        /**
+         * UnsetVariable
+         * @description A variable or argument that the script asks for and nobody gave.
+         */
+        UnsetVariable: {
+            /** Line */
+            line: number;
+            /** Name */
+            name: string;
         };
         /**
          * UploadedFile
@@ -5839,6 +6182,8 @@ export interface components {
              * @enum {string}
              */
             precision: "bf16" | "fp16" | "fp8";
+            /** @description how tokens spread over routed experts: even, zipf with an exponent, or histogram with the tokens of each expert as a training log gives them; absent = as published logs show (planner.question.routing) */
+            routing?: components["schemas"]["ExpertLoad"] | null;
             /**
              * Schema Version
              * @default 1
@@ -11879,6 +12224,153 @@ export interface operations {
             };
             /** @description The time limit ended before any plan */
             504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    read_script_v1_scripts_read_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cluster": "dgx-h100",
+                 *       "text": "torchrun --nnodes 1 --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --bf16 \\\n  --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --vocab-size 32000 \\\n  --tensor-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 64 --use-distributed-optimizer"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ScriptRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScriptAnswer"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

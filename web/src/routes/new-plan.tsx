@@ -1,10 +1,11 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, useMemo } from "react";
+import { type FormEvent, lazy, Suspense, useMemo } from "react";
 import { ApiProblem } from "../api/problem";
 import { problemCheckQuery } from "../api/queries/questions";
 import { Button } from "../components/Button";
 import { Infeasible, isInfeasible } from "../components/Infeasible";
+import { Loading } from "../components/Loading";
 import { ProblemNotice } from "../components/ProblemNotice";
 import { useSettled } from "../lib/settled";
 import { ClusterField } from "./new-plan/ClusterField";
@@ -15,11 +16,14 @@ import { ModelField } from "./new-plan/ModelField";
 import styles from "./new-plan/NewPlan.module.css";
 import { placed } from "./new-plan/pointers";
 import { checkable, questionOf } from "./new-plan/question";
+import { useScript } from "./new-plan/script";
 import { askForPlan } from "./new-plan/submit";
 import { TopologyForm } from "./new-plan/TopologyForm";
 import { Verdict } from "./new-plan/Verdict";
 import { WorkloadFields } from "./new-plan/WorkloadFields";
 
+/** Shown once a script was dropped: its code may come after the first view. */
+const ScriptPanel = lazy(async () => ({ default: (await import("./new-plan/ScriptPanel")).ScriptPanel }));
 const CHECK_AFTER_MS = 200;
 
 /** Ask for a plan: model, cluster, workload; what is wrong is said while it is typed. */
@@ -35,7 +39,8 @@ export function NewPlan() {
     asking.reset();
     change(part, added);
   };
-  const files = useFiles(edit);
+  const script = useScript(draft, documents, edit);
+  const files = useFiles(edit, script.open);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     asking.mutate();
@@ -46,7 +51,8 @@ export function NewPlan() {
       <header className={styles.head}>
         <h1>New plan</h1>
         <p>
-          Drop a model's config.json, a cluster document or topology files on this page, or choose by name.
+          Drop a model's config.json, a Megatron-LM launch script, a cluster document or topology files on
+          this page, or choose by name.
         </p>
       </header>
       {files.topology.length > 0 && (
@@ -57,6 +63,11 @@ export function NewPlan() {
           onLeave={files.leave}
           onCompleted={files.completed}
         />
+      )}
+      {script.shown && (
+        <Suspense fallback={<Loading label="script" height={120} />}>
+          <ScriptPanel key={script.shown.name} state={script} onPin={(pins) => edit({ pins })} />
+        </Suspense>
       )}
       <form onSubmit={submit} className={styles.form} noValidate>
         <ModelField {...fields} />

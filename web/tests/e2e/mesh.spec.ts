@@ -119,7 +119,7 @@ test("the pointer shows a rank, the wheel zooms, a drag moves", async ({ page })
 });
 
 test("the numbers behind the map are tables", async ({ page }) => {
-  await page.goto("/plans/moe/mesh?axis=ep&rank=3");
+  await page.goto("/plans/rack/mesh?axis=ep&rank=3");
   await page.getByText("Show data").click();
   await expect(page.getByRole("table", { name: "Axes" }).getByRole("rowheader")).toHaveCount(7);
   await expect(page.getByRole("table", { name: /ep group/ }).getByRole("rowheader")).toHaveCount(8);

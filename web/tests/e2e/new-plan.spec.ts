@@ -180,6 +180,37 @@ test("a dropped config.json is the model, also after a reload", async ({ page })
   await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
 });
 
+const SCRIPT = [
+  'if [ -z "$TP" ]; then TP=2; fi',
+  "torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --num-layers 8 --hidden-size 1024 \\",
+  "  --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --bf16 --lr 1e-4 \\",
+  "  --micro-batch-size 1 --global-batch-size 32 --tensor-model-parallel-size $TP --use-nccl-ub \\",
+  "  --tokenizer-type HuggingFaceTokenizer --tokenizer-model $TOKENIZER",
+].join("\n");
+
+test("a dropped launch script is read, and asks for what its text does not say", async ({ page }) => {
+  await page.goto("/?devices=64&batch=512");
+  await drop(page, "train.sh", SCRIPT);
+  const panel = page.getByRole("form", { name: "Launch script train.sh" });
+  await expect(panel.getByLabel("Vocabulary size")).toHaveAttribute("aria-invalid", "true");
+  await panel.getByLabel("Vocabulary size").fill("32000");
+  await panel.getByLabel("Environment").fill("TP=4");
+  await panel.getByRole("button", { name: "Read again" }).click();
+  await expect(page.getByLabel("Model file")).toHaveText("train.sh");
+  await expect(page.getByLabel("Global batch size")).toHaveValue("32");
+  await expect(page.getByLabel("Devices")).toHaveValue("8");
+  await expect(panel.getByText("not modelled --use-nccl-ub")).toBeVisible();
+  await expect(panel.getByText(/tp=4/)).toBeVisible();
+  await expectAccessible(page);
+  await panel.getByRole("button", { name: "Pin it" }).click();
+  await expect(page.getByLabel("Pin", { exact: true })).toHaveValue(/tp=4/);
+  await page.reload();
+  await expect(panel.getByText("not modelled --use-nccl-ub")).toBeVisible();
+  await page.getByLabel("Pin", { exact: true }).fill("");
+  await page.getByRole("button", { name: "Plan", exact: true }).click();
+  await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
+});
+
 test("a document with a mistake in it is refused with the reason", async ({ page }) => {
   await page.goto("/");
   await drop(page, "broken.json", "{");

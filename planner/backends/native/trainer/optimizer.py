@@ -10,9 +10,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim import AdamW
 
 from planner.backends.native.trainer.settings import TrainSettings
-
-BETAS = (0.9, 0.95)
-EPSILON = 1e-8
+from planner.backends.rules.optimizer_recipe import BETAS, EPSILON
 
 
 def build_optimizer(chunks: Iterable[nn.Module], settings: TrainSettings) -> AdamW:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.backends.rules.optimizer_recipe import CLIP_GRADIENT_NORM, LEARNING_RATE, WEIGHT_DECAY
+
 DeviceKind = Literal["cuda", "cpu"]
 ComputePrecision = Literal["plan", "fp32"]
 
@@ -21,8 +23,8 @@ class TrainSettings:
     steps: int = 10
     device: DeviceKind = "cuda"
     precision: ComputePrecision = "plan"
-    learning_rate: float = 3e-4
-    weight_decay: float = 0.1
-    clip_gradient_norm: float = 1.0
+    learning_rate: float = LEARNING_RATE
+    weight_decay: float = WEIGHT_DECAY
+    clip_gradient_norm: float = CLIP_GRADIENT_NORM
     seed: int = 0
     data: str | None = None

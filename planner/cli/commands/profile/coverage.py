@@ -38,7 +38,7 @@ def coverage_of_plan(
     """Where the numbers behind a plan come from, how sure they are, and which measurement would help most."""
     if rows < 1:
         raise DocumentInvalid(f"{rows} is no number of rows", where="--rows", hint="give 1 or more")
-    from planner.answers.views.leaning import leaning_view
+    from planner.answers.explain.leaning import leaning_view
     from planner.operations.plan_reference import load_plan
     from planner.operations.profile_choice import chosen_profile
 

@@ -12,7 +12,7 @@ from profiles.errors import DocumentInvalid, NotFound
 from profiles.measure.case import WantedShape
 from profiles.measure.case_list import blocks_of, cases_of
 from profiles.measure.device import MeasuredDevice, open_device
-from profiles.measure.grid import MATMUL_SITES, generic_grid, matmul_rows, with_rows
+from profiles.measure.grid import MATMUL_SITES, ROW_ROUNDS, generic_grid, with_rows
 from profiles.measure.grouped_matmul import rows_of_groups
 from profiles.measure.matmul import matmul_cases
 from profiles.measure.operators import KINDS, check_kinds
@@ -24,8 +24,11 @@ def cpu() -> MeasuredDevice:
     return open_device("cpu", flush_bytes=0)
 
 
+ROWS = sorted(m for rows in ROW_ROUNDS for m in rows)
+
+
 def test_the_full_grid_has_25_sites_and_rows_to_32768() -> None:
-    rows = matmul_rows()
+    rows = ROWS
     assert len(set(MATMUL_SITES)) == 25
     assert {
         1,
@@ -67,7 +70,7 @@ def test_a_models_sites_also_get_the_grids_rows() -> None:
     own = [WantedShape("matmul", "up", {"m": 4096, "n": 1000, "k": 500})]
     shapes = with_rows(own, "full")
     assert shapes[0] is own[0]
-    assert sorted(shape.sizes["m"] for shape in shapes) == matmul_rows()
+    assert sorted(shape.sizes["m"] for shape in shapes) == ROWS
     assert all((shape.sizes["n"], shape.sizes["k"], shape.name) == (1000, 500, "up") for shape in shapes)
     assert with_rows(own, "none") == own
 

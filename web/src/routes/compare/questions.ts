@@ -2,8 +2,8 @@
 
 import type { ThroughputQuestion } from "../../api/queries/throughput";
 import { namesIn } from "../../lib/backends";
+import { typedNumber } from "../../lib/typed";
 import type { CompareSearch } from "../compare.search";
-import { typedNumber } from "../new-plan/question";
 
 export const FIRST_CLUSTERS: readonly string[] = ["dgx-h100", "dgx-a100-80g"];
 

@@ -8,7 +8,7 @@ import { compact, count } from "../../lib/format";
 import type { FileFieldsProps } from "./fields";
 import styles from "./NewPlan.module.css";
 
-/** Which model: one of the catalogue, or a config.json. */
+/** Which model: one of the catalogue, a config.json, or that of a launch script. */
 export function ModelField({ draft, documents, change, findings, openFiles }: FileFieldsProps) {
   const { data: models = [] } = useQuery(modelsQuery);
   const chosen = draft.modelFile ? undefined : models.find((each) => each.name === draft.model);
@@ -51,6 +51,11 @@ export function ModelField({ draft, documents, change, findings, openFiles }: Fi
       )}
       <div className={styles.files}>
         <FileButton label="Open config.json" accept=".json,application/json" onFiles={openFiles} />
+        <FileButton
+          label="Open a launch script"
+          accept=".sh,.bash,.slurm,.sbatch,.args,.txt"
+          onFiles={openFiles}
+        />
       </div>
       {chosen && <Facts model={chosen} />}
     </fieldset>

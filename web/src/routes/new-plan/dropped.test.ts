@@ -30,5 +30,20 @@ test("files that come together are told apart, and each fault is kept", async ()
   ]);
   expect(Object.keys(read.documents)).toEqual(["model", "cluster"]);
   expect(read.others).toEqual([topology, large]);
+  expect(read.scripts).toEqual([]);
   expect(read.faults).toEqual([expect.stringMatching(/^broken\.json is no JSON/)]);
+});
+
+test("a launch script is no topology, whatever it is called", async () => {
+  const text = "torchrun pretrain_gpt.py --num-layers 4";
+  const read = await readDropped([
+    file("train.sh", "source ./conf.sh"),
+    file("notes.txt", text),
+    file("topology.conf", "SwitchName=leaf0 Nodes=n[0-3]"),
+    file("large.sh", text + " ".repeat(2 ** 21)),
+  ]);
+  expect(read.scripts.map((each) => each.name)).toEqual(["train.sh", "notes.txt"]);
+  expect(read.scripts[1]).toMatchObject({ text, beside: { variables: "", arguments: "", vocabulary: "" } });
+  expect(read.others.map((each) => each.name)).toEqual(["topology.conf", "large.sh"]);
+  expect(read.documents).toEqual({});
 });

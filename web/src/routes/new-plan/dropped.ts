@@ -1,6 +1,10 @@
-/** What is a file that somebody dropped?  A model or a cluster, by what its keys say; anything else may be a topology. */
+/**
+ * What is a file that somebody dropped?  A model or a cluster, by what its keys say; a launch script, by its arguments;
+ * anything else may be a topology.
+ */
 
-import type { Documents } from "./question";
+import { isLaunchScript, NOTHING_SAID } from "../../lib/launchScript";
+import type { Documents, DroppedText } from "./question";
 
 export class FileRefused extends Error {}
 
@@ -31,6 +35,7 @@ export function documentOf(name: string, text: string): Documents | undefined {
 
 export interface Read {
   readonly documents: Documents;
+  readonly scripts: readonly DroppedText[];
   /** Files that are no documents: what tools say about a machine. */
   readonly others: readonly File[];
   readonly faults: readonly string[];
@@ -39,16 +44,20 @@ export interface Read {
 /** What several files are, that were dropped or opened together. */
 export async function readDropped(files: readonly File[]): Promise<Read> {
   let documents: Documents = {};
+  const scripts: DroppedText[] = [];
   const others: File[] = [];
   const faults: string[] = [];
   for (const file of files) {
     try {
-      const found = file.size > MOST_BYTES ? undefined : documentOf(file.name, await file.text());
+      const text = file.size > MOST_BYTES ? undefined : await file.text();
+      const found = text === undefined ? undefined : documentOf(file.name, text);
       if (found) documents = { ...documents, ...found };
+      else if (text !== undefined && isLaunchScript(text, file.name))
+        scripts.push({ name: file.name, text, beside: NOTHING_SAID });
       else others.push(file);
     } catch (error) {
       faults.push(error instanceof FileRefused ? error.message : `${file.name} cannot be read`);
     }
   }
-  return { documents, others, faults };
+  return { documents, scripts, others, faults };
 }

@@ -1,4 +1,4 @@
-/** What becomes of files that are dropped or opened?  Documents go into the draft, the others wait to be completed. */
+/** What becomes of files that are dropped or opened?  Documents go into the draft, scripts are read, the others wait. */
 
 import { useState } from "react";
 import type { ClusterCompletion } from "../../api/queries/uploads";
@@ -7,6 +7,7 @@ import { useFileDrop } from "../../lib/fileDrop";
 import type { DraftState } from "./draft";
 import { readDropped } from "./dropped";
 import { CLUSTER_GROUP } from "./fields";
+import type { DroppedText } from "./question";
 import { completedDocument } from "./topology";
 
 export interface FilesState {
@@ -23,15 +24,20 @@ export interface FilesState {
   readonly completed: (answer: ClusterCompletion) => void;
 }
 
-export function useFiles(change: DraftState["change"]): FilesState {
+export function useFiles(
+  change: DraftState["change"],
+  openScript: (dropped: DroppedText) => void,
+): FilesState {
   const [faults, setFaults] = useState<readonly string[]>([]);
   const [topology, setTopology] = useState<readonly File[]>([]);
   const openFiles = (files: readonly File[]) =>
-    void readDropped(files).then(({ documents, others, faults: found }) => {
+    void readDropped(files).then(({ documents, scripts, others, faults: found }) => {
       setFaults(found);
       setTopology((before) => withFiles(before, others));
       const names = { modelFile: documents.model?.name, clusterFile: documents.cluster?.name };
       change(Object.fromEntries(Object.entries(names).filter(([, name]) => name)), documents);
+      const script = scripts.at(-1);
+      if (script) openScript(script);
     });
   const leave = () => {
     setTopology([]);

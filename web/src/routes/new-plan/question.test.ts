@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { typedNumber } from "../../lib/typed";
 import { readNewPlanSearch } from "../new-plan.search";
-import { questionOf, typedNumber, typedPins } from "./question";
+import { questionOf, typedPins } from "./question";
 
 const draft = readNewPlanSearch.full({});
 

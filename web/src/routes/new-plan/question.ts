@@ -1,7 +1,10 @@
 /** Which request does a draft mean?  Text becomes numbers where it is one; what is none goes as it is, and is refused. */
 
 import type { Schemas } from "../../api/client";
+import type { ScriptAnswer } from "../../api/queries/scripts";
 import { namesIn } from "../../lib/backends";
+import type { SaidBeside } from "../../lib/launchScript";
+import { typedNumber } from "../../lib/typed";
 import type { Draft } from "../new-plan.search";
 
 export type PlanQuestion = Schemas["PlanQuestion"];
@@ -9,20 +12,23 @@ export type PlanQuestion = Schemas["PlanQuestion"];
 export interface Documents {
   readonly model?: DroppedDocument;
   readonly cluster?: DroppedDocument;
+  /** The launch script that `model` is of, while it has its name. */
+  readonly script?: DroppedScript;
+}
+/** A launch script, and what is said beside it. */
+export interface DroppedText {
+  readonly name: string;
+  readonly text: string;
+  readonly beside: SaidBeside;
+}
+export interface DroppedScript extends DroppedText {
+  readonly facts: Omit<ScriptAnswer, "model">;
 }
 export interface DroppedDocument {
   readonly name: string;
   readonly content: Record<string, unknown>;
   /** Where each value comes from, of a cluster that topology files completed. */
   readonly notes?: readonly string[];
-}
-
-/** "64" -> 64, "" -> undefined, "6k" -> "6k". */
-export function typedNumber(text: string): number | undefined {
-  const trimmed = text.trim().replaceAll(/[,_](?=\d{3})/g, "");
-  if (trimmed === "") return undefined;
-  const value = Number(trimmed);
-  return Number.isFinite(value) ? value : (trimmed as unknown as number);
 }
 
 /** "tp=8, recompute=full" -> {tp: 8, recompute: "full"}. */
@@ -45,11 +51,14 @@ export function typedNames(text: string): string[] {
 export function questionOf(draft: Draft, documents: Documents): PlanQuestion {
   const model = draft.modelFile ? (documents.model?.content ?? draft.modelFile) : draft.model;
   const cluster = draft.clusterFile ? (documents.cluster?.content ?? draft.clusterFile) : draft.cluster;
+  const script = documents.script?.name === draft.modelFile ? documents.script : undefined;
   const question = {
     model,
     cluster,
     devices: typedNumber(draft.devices),
     workload: {
+      // What the form has no field for, such as the dtype of gradients.
+      ...script?.facts.workload,
       global_batch_size: typedNumber(draft.batch),
       sequence_length: typedNumber(draft.seq),
       precision: draft.precision,

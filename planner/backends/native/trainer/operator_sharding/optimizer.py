@@ -8,10 +8,9 @@ from torch import Tensor
 from torch.optim import SGD, AdamW, Optimizer
 
 from planner.backends.native.trainer.operator_sharding.settings import RunSettings
-from planner.backends.native.trainer.optimizer import BETAS, EPSILON
+from planner.backends.rules.optimizer_recipe import BETAS, EPSILON, SGD_MOMENTUM
 from planner.errors import BackEndRefused
 
-MOMENTUM = 0.9
 OPTIMIZERS = ("adam", "adamw", "sgd")
 
 
@@ -28,7 +27,7 @@ def build_optimizer(name: str, parameters: Sequence[Tensor], settings: RunSettin
     if name in ("adamw", "adam"):
         return AdamW(groups, lr=settings.learning_rate, betas=BETAS, eps=EPSILON)
     if name == "sgd":
-        return SGD(groups, lr=settings.learning_rate, momentum=MOMENTUM)
+        return SGD(groups, lr=settings.learning_rate, momentum=SGD_MOMENTUM)
     raise BackEndRefused(
         f"the native runtime has no optimizer {name!r} for shards",
         where="--optimizer",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.backends.native.trainer.settings import DeviceKind
+from planner.backends.rules.optimizer_recipe import LEARNING_RATE, WEIGHT_DECAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class RunSettings:
 
     steps: int = 10
     device: DeviceKind = "cuda"
-    learning_rate: float = 3e-4
-    weight_decay: float = 0.1
+    learning_rate: float = LEARNING_RATE
+    weight_decay: float = WEIGHT_DECAY
     seed: int = 0
     data: str | None = None

@@ -1,22 +1,22 @@
 import type { PlanAnswer } from "../../../api/queries/plans";
-import type { ReadStrategy } from "../../../api/queries/variants";
+import type { ScriptAnswer } from "../../../api/queries/scripts";
+import { ScriptLists } from "../../../components/ScriptLists";
 import { count, plural } from "../../../lib/format";
 import styles from "./Alternatives.module.css";
 
 interface Props {
-  read: ReadStrategy;
+  read: ScriptAnswer;
   plan: PlanAnswer;
 }
 
-/** What a script says beside its strategy, where it is not what this plan answers. */
+/** What a script says, and where that is not what this plan answers. */
 export function ScriptNotes({ read, plan }: Props) {
-  if (read.kind !== "megatron_script") return null;
   const notes = scriptNotes(read, plan);
   const fields = Object.keys(read.strategy).length;
   return (
     <div className={styles.soft}>
       <p>
-        Read as a Megatron-LM script: {plural(fields, "field")} of a strategy. Everything else is asked of
+        Read as a Megatron-LM script: {plural(fields, "field")} of a strategy. Its run is predicted whole, on
         this plan's own question.
       </p>
       {notes.length > 0 && (
@@ -26,25 +26,25 @@ export function ScriptNotes({ read, plan }: Props) {
           ))}
         </ul>
       )}
+      <ScriptLists read={{ ...read, held_to: [] }} />
     </div>
   );
 }
 
-/** Differences that would make the script another question, and what of it was not used. */
-export function scriptNotes(read: ReadStrategy, plan: PlanAnswer): readonly string[] {
-  const { cluster, model } = plan.problem;
+/** Differences that make the script another question. */
+export function scriptNotes(
+  read: Pick<ScriptAnswer, "workload" | "devices">,
+  plan: { readonly problem: Pick<PlanAnswer["problem"], "cluster" | "workload"> },
+): readonly string[] {
   const workload = plan.problem.workload as unknown as Record<string, unknown>;
-  const devices = cluster.pools.reduce((sum, pool) => sum + pool.devices_per_node * pool.num_nodes, 0);
-  const notes = Object.entries(read.workload ?? {})
+  const devices = plan.problem.cluster.pools.reduce(
+    (sum, pool) => sum + pool.devices_per_node * pool.num_nodes,
+    0,
+  );
+  const notes = Object.entries(read.workload)
     .filter(([field, value]) => field in workload && workload[field] !== value)
     .map(([field, value]) => `${field}: the script has ${value}, this plan ${workload[field]}`);
-  if (read.num_devices != null && read.num_devices !== devices)
-    notes.push(`devices: the script has ${count(read.num_devices)}, this plan ${count(devices)}`);
-  if (read.model && read.model.hidden_size !== model.hidden_size)
-    notes.push(
-      `hidden size: the script has ${read.model.hidden_size}, this plan's model ${model.hidden_size}`,
-    );
-  if (read.skipped?.length)
-    notes.push(`not used, for the script adds it on a condition: ${read.skipped.join(" ")}`);
+  if (read.devices != null && read.devices !== devices)
+    notes.push(`devices: the script has ${count(read.devices)}, this plan ${count(devices)}`);
   return notes;
 }

@@ -3,11 +3,13 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, lazy, Suspense } from "react";
 import { ApiProblem } from "../../../api/problem";
 import type { PlanAnswer } from "../../../api/queries/plans";
-import { readStrategy, whyNotQuery } from "../../../api/queries/variants";
+import { readScript } from "../../../api/queries/scripts";
+import { readStrategy, type WhyNot, whyNotQuery } from "../../../api/queries/variants";
 import { Button } from "../../../components/Button";
 import { Field } from "../../../components/Field";
 import { Loading } from "../../../components/Loading";
 import { ProblemNotice } from "../../../components/ProblemNotice";
+import { isLaunchScript } from "../../../lib/launchScript";
 import { readAlternativesSearch } from "../alternatives.search";
 import styles from "./Alternatives.module.css";
 import { useDraftText } from "./draftText";
@@ -32,15 +34,28 @@ export function WhyNotMine({ plan }: { plan: PlanAnswer }) {
       });
     },
   });
+  // A script's run is no wish: nothing of it is chosen.  Its text is too long for the address.
+  const running = useMutation({
+    mutationFn: (script: string) => readScript({ text: script, plan: plan.plan_id }),
+  });
   const answer = useQuery({ ...whyNotQuery(plan.plan_id, whyNot), enabled: whyNot !== "" });
+  const isReading = reading.isPending || running.isPending;
+  const isWish = !running.data && !running.isPending;
+  const shown = isWish ? whyNot && answer.data : (running.data?.why_not as WhyNot | undefined);
+  const forget = () => {
+    reading.reset();
+    running.reset();
+  };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    reading.mutate(text);
+    forget();
+    (isLaunchScript(text) ? running : reading).mutate(text);
   };
-  const findings = [reading.error, answer.error].flatMap((error) =>
+  const errors = [reading.error, running.error, answer.error];
+  const findings = errors.flatMap((error) =>
     error instanceof ApiProblem ? (error.problem.errors ?? []) : [],
   );
-  const unplaced = [reading.error, answer.error].find(
+  const unplaced = errors.find(
     (error) => error && !(error instanceof ApiProblem && error.problem.errors?.length),
   );
   return (
@@ -64,7 +79,7 @@ export function WhyNotMine({ plan }: { plan: PlanAnswer }) {
               spellCheck={false}
               className={styles.configuration}
               onChange={(event) => {
-                reading.reset();
+                forget();
                 write(event.target.value);
               }}
               onKeyDown={(event) => {
@@ -74,8 +89,8 @@ export function WhyNotMine({ plan }: { plan: PlanAnswer }) {
           )}
         </Field>
         <p className={styles.actions}>
-          <Button type="submit" look="primary" disabled={reading.isPending || text.trim() === ""}>
-            {reading.isPending ? "Reading\u2026" : "Ask"}
+          <Button type="submit" look="primary" disabled={isReading || text.trim() === ""}>
+            {isReading ? "Reading\u2026" : "Ask"}
           </Button>
           <span className={styles.soft}>
             or <kbd>Ctrl</kbd> <kbd>Enter</kbd>
@@ -83,11 +98,12 @@ export function WhyNotMine({ plan }: { plan: PlanAnswer }) {
         </p>
       </form>
       {unplaced && <ProblemNotice error={unplaced} />}
-      {reading.data && <ScriptNotes read={reading.data} plan={plan} />}
-      {whyNot && answer.isPending && <Loading label="answer" height={120} />}
-      {whyNot && answer.data && (
+      {running.isPending && <Loading label="answer" height={120} />}
+      {running.data && <ScriptNotes read={running.data} plan={plan} />}
+      {isWish && whyNot && answer.isPending && <Loading label="answer" height={120} />}
+      {shown && (
         <Suspense fallback={<Loading label="answer" height={120} />}>
-          <WhyNotAnswer plan={plan} answer={answer.data} />
+          <WhyNotAnswer plan={plan} answer={shown} />
         </Suspense>
       )}
     </section>

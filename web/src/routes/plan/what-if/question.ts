@@ -7,7 +7,8 @@ import type { EstimateQuestion } from "../../../api/queries/estimates";
 import type { PlanAnswer } from "../../../api/queries/plans";
 import { ownBackend } from "../../../lib/backends";
 import { RELIEF_FIELDS, reliefWord } from "../../../lib/relief";
-import { type PlanQuestion, typedNumber } from "../../new-plan/question";
+import { typedNumber } from "../../../lib/typed";
+import type { PlanQuestion } from "../../new-plan/question";
 import { type Chosen, LEVERS, NOTHING, STRATEGY_FIELDS } from "./fields";
 
 type Value = number | string | boolean;

@@ -1,0 +1,155 @@
+"""Optimism: the predicted time of our own pick over the best measured time, for questions whose tuned runs are known.
+
+A question is one model, workload and cluster under one back-end.  Runs of tuned tables answer it: someone looked for a
+good configuration and measured it.  Our pick is what a search finds for the same question::
+
+    optimism = predicted step time of our pick / best measured step time
+
+Between 0.9 and 1.02 the pick is believable: no slower than what was run, and no promise that nobody has reached.  Below
+0.9 the report says what the pick does that the measured runs did not.  ``predicted`` is the same for the best measured
+run itself, so that what the cost model gets wrong of that run is told apart from what the pick promises beyond it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from planner.backends.registry import backends
+from planner.evidence.accuracy.headline import is_tuned
+from planner.evidence.runs.prediction import MappedRun, Prediction
+from planner.evidence.runs.sources import source_group
+from planner.question.problem import Constraints, Problem
+from planner.search.find import find_plan
+from planner.search.options import SearchOptions
+from profiles.errors import MeshwrightError
+
+BELIEVABLE = (0.9, 1.02)
+LEAST_DEVICES = 8
+QUESTIONS_EACH = 12
+"""Questions of one source at most: tables of many sizes would drown the others."""
+SECONDS_EACH = 20.0
+"""A search that takes longer answers with what it has."""
+COMPARED = ("tp", "cp", "pp", "vpp", "ep", "etp", "dp_shard", "micro_batch_size", "zero_stage", "recompute", "schedule")
+USUAL_BACKEND = "megatron"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Tuned runs of one question, best first."""
+
+    runs: tuple[MappedRun, ...]
+
+    @property
+    def name(self) -> str:
+        """Model, devices, length, batch and precision."""
+        best = self.runs[0]
+        row = best.row
+        device = f"{best.strategy.world_size} {row.device}"
+        return f"{row.model}, {device}, {row.sequence_length} tokens, batch {row.gbs}, {best.arithmetic}"
+
+    def problem(self) -> Problem:
+        """The question that a search answers."""
+        best = self.runs[0]
+        return Problem(
+            model=best.model,
+            cluster=best.cluster,
+            workload=best.workload.model_copy(update={"global_batch_size": best.strategy.global_batch_size}),
+            constraints=Constraints(backends=(_backend(best.flavour.backend),)),
+        )
+
+
+def _backend(named: str) -> str:
+    """The back-end that is asked: the runs' own where it is known."""
+    return named if named.partition("==")[0] in backends() else USUAL_BACKEND
+
+
+@dataclass(frozen=True, slots=True)
+class Optimism:
+    """One question's answer; ``failure``: why there is no pick."""
+
+    question: str
+    source: str
+    num_runs: int
+    best_measured_s: float
+    best_id: str
+    predicted: float
+    optimism: float | None
+    differs: str
+    failure: str = ""
+
+
+def tuned_questions(runs: Iterable[MappedRun], most_each: int = QUESTIONS_EACH) -> list[Question]:
+    """Questions of tuned tables on a node or more; at most so many of a source, drawn by a hash of their names."""
+    members: dict[tuple[object, ...], list[MappedRun]] = {}
+    for run in runs:
+        if not asked(run):
+            continue
+        key = (run.model.model_dump_json(), id(run.cluster), run.workload.model_dump_json(), run.arithmetic)
+        members.setdefault((*key, run.flavour.backend, run.strategy.global_batch_size), []).append(run)
+    questions = [
+        Question(tuple(sorted(each, key=lambda run: (run.row.measured_step_s or 0.0, run.row.id))))
+        for each in members.values()
+    ]
+    questions.sort(key=lambda each: hashlib.sha256(each.name.encode()).hexdigest())
+    asked_of: Counter[str] = Counter()
+    drawn = []
+    for question in questions:
+        source = source_group(question.runs[0].row.source)
+        asked_of[source] += 1
+        if asked_of[source] <= most_each:
+            drawn.append(question)
+    return sorted(drawn, key=lambda each: (source_group(each.runs[0].row.source), each.name))
+
+
+def asked(run: MappedRun) -> bool:
+    """Whether a run is a tuned one that a search can be asked about: all weights learn, in 16 or 8 bit."""
+    return (
+        is_tuned(source_group(run.row.source))
+        and run.row.measured_step_s is not None
+        and run.strategy.world_size >= LEAST_DEVICES
+        and run.arithmetic in ("bf16", "fp16", "fp8")
+        and not run.software.adapters
+    )
+
+
+def optimism_data(runs: Sequence[MappedRun], predictions: Sequence[Prediction]) -> dict[str, Any]:
+    """Every question's answer, and the part of them that is believable."""
+    predicted_s = {each.row.id: each.step_time_s for each in predictions}
+    found = [
+        _answer(question, predicted_s) for question in tuned_questions(runs) if question.runs[0].row.id in predicted_s
+    ]
+    answered = [each.optimism for each in found if each.optimism is not None]
+    low, high = BELIEVABLE
+    return {
+        "questions": [asdict(each) for each in found],
+        "n": len(answered),
+        "believable": sum(low <= each <= high for each in answered) / len(answered) if answered else None,
+        "below": sum(each < low for each in answered),
+        "above": sum(each > high for each in answered),
+        "median": sorted(answered)[len(answered) // 2] if answered else None,
+    }
+
+
+def _answer(question: Question, predicted_s: dict[str, float]) -> Optimism:
+    best = question.runs[0]
+    measured_s = best.row.measured_step_s or 1.0
+    told: dict[str, Any] = {
+        "question": question.name,
+        "source": source_group(best.row.source),
+        "num_runs": len(question.runs),
+        "best_measured_s": measured_s,
+        "best_id": best.row.id,
+        "predicted": predicted_s[best.row.id] / measured_s,
+    }
+    try:
+        plan = find_plan(question.problem(), SearchOptions(top_k=0, compare=False, time_limit_s=SECONDS_EACH))
+    except MeshwrightError as error:
+        return Optimism(**told, optimism=None, differs="", failure=error.what)
+    ran = {name: getattr(best.strategy, name) for name in COMPARED}
+    picked = {name: plan.strategy.get(name) for name in COMPARED}
+    words = [f"{name} {picked[name]} not {ran[name]}" for name in COMPARED if picked[name] not in (None, ran[name])]
+    return Optimism(**told, optimism=plan.step_time_s / measured_s, differs=", ".join(words) or "the same strategy")

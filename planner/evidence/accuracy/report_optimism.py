@@ -1,0 +1,73 @@
+"""Tables of our own picks beside tuned runs (``planner.evidence.accuracy.optimism``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from planner.evidence.accuracy.optimism import BELIEVABLE
+from planner.evidence.accuracy.report_table import ReportTable, decimal, percent
+
+Data = Mapping[str, Any]
+TARGET = 0.8
+
+
+def optimism_tables(data: Data) -> Iterable[ReportTable]:
+    """Picks by source, and every pick that promises more than a tenth."""
+    found = data.get("optimism")
+    if not found:
+        return
+    low, high = BELIEVABLE
+    rows = [_source_row(name, members) for name, members in _by_source(found["questions"]).items()]
+    rows.append(_source_row("all", found["questions"]))
+    said = (
+        "For each question whose tuned runs are published: the predicted time of the plan that we would propose over"
+        f" the best measured time (optimism), and the predicted time of that best run itself over what it took (run)."
+        f" believable: between {low:g} and {high:g}; the target is {percent(TARGET)} of the questions."
+    )
+    columns = ("source", ">questions", ">no plan", ">run", ">optimism", ">below", ">believable", ">above")
+    yield ReportTable("optimism", "Our picks beside tuned runs", said, columns, rows)
+    low_ones = [each for each in found["questions"] if each["optimism"] is not None and each["optimism"] < low]
+    low_ones.sort(key=lambda each: each["optimism"])
+    said = (
+        f"Questions of which our pick is predicted below {low:g} of the best measured time, and what it does otherwise."
+    )
+    yield ReportTable(
+        "optimism-below",
+        "Picks that promise more than was reached",
+        said,
+        ("question", "source", ">runs", ">run", ">optimism", "what the pick does"),
+        [
+            (
+                each["question"],
+                each["source"],
+                str(each["num_runs"]),
+                decimal(each["predicted"]),
+                decimal(each["optimism"]),
+                each["differs"],
+            )
+            for each in low_ones
+        ],
+    )
+
+
+def _by_source(questions: Iterable[Data]) -> dict[str, list[Data]]:
+    members: dict[str, list[Data]] = {}
+    for each in questions:
+        members.setdefault(each["source"], []).append(each)
+    return members
+
+
+def _source_row(name: str, questions: list[Data]) -> tuple[str, ...]:
+    low, high = BELIEVABLE
+    answered = sorted(each["optimism"] for each in questions if each["optimism"] is not None)
+    runs = sorted(each["predicted"] for each in questions)
+    counts = [
+        sum(each < low for each in answered),
+        sum(low <= each <= high for each in answered),
+        sum(each > high for each in answered),
+    ]
+    share = (lambda count: percent(count / len(answered))) if answered else (lambda count: "-")
+    median = decimal(answered[len(answered) // 2]) if answered else "-"
+    no_plan = str(len(questions) - len(answered))
+    return (name, str(len(questions)), no_plan, decimal(runs[len(runs) // 2]), median, *map(share, counts))

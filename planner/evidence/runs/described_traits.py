@@ -1,0 +1,31 @@
+"""The physics of a run: its flavour's, changed by what its software description says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.evidence.runs.flavours import DEFAULT, SOME_FSDP, Flavour
+from planner.evidence.runs.software import SoftwareDescription
+from planner.predict.physics.physics import Physics
+
+FUSED_BY: dict[str, frozenset[str]] = {
+    "liger": frozenset({"norm", "activation", "rope"}),
+    "fast-kernels": frozenset({"norm", "rope"}),
+    "te": frozenset({"norm", "activation", "rope"}),
+}
+"""Operator classes that a library of kernels fuses (liger_kernel.transformers; fms-acceleration's fused operators)."""
+
+
+def described_traits(flavour: Flavour, said: SoftwareDescription) -> Physics:
+    """Traits of a run.  Attention is the library's unless the library is unknown or runs PyTorch's layers."""
+    traits = flavour.traits
+    if traits.unfused and said.compiled == "yes":
+        traits = replace(traits, unfused=frozenset(), eager_pointwise=False, keeps_gate_output=False, norm_copies=0.0)
+    if flavour.whole_layers:
+        fused = FUSED_BY.get(said.kernels, frozenset())
+        fused |= frozenset({"cross_entropy"}) if said.loss in ("fused", "chunked") else frozenset()
+        traits = replace(traits, unfused=traits.unfused - fused)
+    open_to_it = flavour.whole_layers or flavour in (DEFAULT, SOME_FSDP)
+    if open_to_it and said.attention in ("best", "flash2", "triton", "unfused"):
+        traits = replace(traits, attention=said.attention)  # type: ignore[arg-type]  # one of the four above
+    return replace(traits, frozen_weights=True) if said.adapters else traits

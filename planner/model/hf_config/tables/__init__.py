@@ -1,0 +1,12 @@
+"""The families that are read by a table: ``model_type`` -> ``Decoder``, a few a file."""
+
+from __future__ import annotations
+
+from planner.model.hf_config.decoder import Decoder
+from planner.model.hf_config.tables.dense import DENSE
+from planner.model.hf_config.tables.experts import ROUTED
+from planner.model.hf_config.tables.gpt import GPT
+
+TABLES: dict[str, Decoder] = DENSE | ROUTED | GPT
+
+__all__ = ["TABLES"]

@@ -1,0 +1,43 @@
+"""Dense decoders with RMS norm and a gated MLP, mostly; shapes of ``transformers`` 5.23 modeling files."""
+
+from __future__ import annotations
+
+from planner.model.hf_config.decoder import Decoder
+from planner.model.hf_config.layer_rules import every_layer, full_every, listed
+
+_LLAMA = Decoder(mlp_bias="mlp_bias")
+_LATENT = Decoder(latent=True, head_dim=None)
+
+DENSE: dict[str, Decoder] = {
+    "arcee": Decoder(gated=False, mlp_bias="mlp_bias"),
+    "cwm": Decoder(qkv_bias=False, output_bias=False, windows=full_every(4, first_full=True)),
+    "ernie4_5": Decoder(qkv_bias="use_bias", output_bias="use_bias", mlp_bias="use_bias"),
+    "exaone4": Decoder(
+        qkv_bias=False,
+        output_bias=False,
+        qk_norm="per_head",
+        norm_placement="post_branch",
+        windows=full_every("sliding_window_pattern"),
+    ),
+    "gemma": Decoder(),
+    "glm": Decoder(output_bias=False),
+    "granite_swa": Decoder(head_dim=None, mlp_bias="mlp_bias", sinks=True, windows=full_every(4, first_full=True)),
+    "helium": Decoder(output_bias=False, mlp_bias="mlp_bias", even_heads=True),
+    "hunyuan_v1_dense": Decoder(qk_norm="per_head"),
+    "hyperclovax": Decoder(mlp_bias="mlp_bias", four_norms="use_post_norm"),
+    "internlm3": _LLAMA,
+    "iquestcoder": _LLAMA,
+    "jais2": Decoder(norm="layer", gated=False, mlp_bias="mlp_bias", epsilon="layer_norm_eps"),
+    "minicpm3": _LATENT,
+    "ministral": Decoder(qkv_bias=False, output_bias=False, windows=every_layer),
+    "ministral3": Decoder(qkv_bias=False, output_bias=False, windows=every_layer),
+    "nanochat": Decoder(norm="none_affine", head_dim=None, gated=False),
+    "nemotron": Decoder(norm="layer", gated=False, mlp_bias="mlp_bias", epsilon="norm_eps"),
+    "olmo": Decoder(norm="none_affine", head_dim=None, epsilon=None),
+    "olmo3": Decoder(head_dim=None, qk_norm="full_width", norm_placement="post_branch", windows=full_every(4)),
+    "seed_oss": Decoder(output_bias="attention_out_bias", mlp_bias="mlp_bias"),
+    "smollm3": Decoder(head_dim=None, mlp_bias="mlp_bias", windows=listed),
+    "vaultgemma": Decoder(softcap="attn_logit_softcapping", activation="hidden_activation", windows=full_every(2)),
+    "youtu": _LATENT,
+}
+"""``smollm3`` and ``exaone4`` leave rotary positions out of some layers: no parameter differs."""

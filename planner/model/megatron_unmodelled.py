@@ -1,0 +1,134 @@
+"""What became of each argument of a launch script: used, without influence on the plan, not modelled, unknown.
+
+The lists are those of ``megatron_arguments``; here are the values that make an argument harmless, the values of used
+arguments that the planner has no word for, and the arguments of launchers.  Facts: megatron-core 0.19.2
+training/arguments.py and core/transformer/transformer_config.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.model import mindspeed_arguments
+from planner.model.megatron_arguments import NO_INFLUENCE, NOT_MODELLED, RELEASE, USED
+from planner.model.megatron_flags import MegatronFlags
+from planner.model.mindspeed_words import values_not_modelled
+from profiles.validation import Finding
+
+_ASSUMED: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("main-grads-dtype", "main-params-dtype", "megatron-fsdp-main-params-dtype"), frozenset({"fp32"})),
+    **dict.fromkeys(("hidden-dropout", "attention-dropout"), frozenset({"0", "0.0"})),
+    **dict.fromkeys(("optimizer-offload-fraction", "activation-offload-fraction"), frozenset({"1", "1.0"})),
+    **dict.fromkeys(("cpu-offloading-num-layers", "empty-unused-memory-level", "vocab-extra-ids"), frozenset({"0"})),
+    "attention-backend": frozenset({"auto", "flash", "fused"}),
+    "transformer-impl": frozenset({"transformer_engine"}),
+    "cuda-graph-impl": frozenset({"none"}),
+    "outer-dp-sharding-strategy": frozenset({"no_shard"}),
+    "moe-token-dispatcher-type": frozenset({"alltoall"}),
+    "moe-router-load-balancing-type": frozenset({"aux_loss", "seq_aux_loss", "global_aux_loss"}),
+    "moe-router-dtype": frozenset({"fp32"}),
+    "decoder-seq-length": frozenset(),
+}
+"""Values with which the prediction is that of the script."""
+_MODULES = frozenset({"mla_up_proj", "shared_experts", "gdn_norm_out"})
+_OPTIMIZERS = frozenset({"adam", "sgd", "muon"})
+_OTHER_MODELS = frozenset({
+    "heterogeneous-layers-config-path", "heterogeneous-layers-config-encoded-json", "hybrid-layer-pattern",
+    "hybrid-override-pattern", "is-hybrid-model", "experimental-attention-variant", "yaml-cfg",
+})  # fmt: skip
+"""Arguments that build layers of other kinds, or come from a file that is not read: no estimate without them."""
+_OLDER = frozenset({
+    "use-custom-fsdp", "fp8", "layernorm-epsilon", "activations-checkpoint-method", "activations-checkpoint-num-layers",
+    "zero-stage", "topk", "moe-expert-parallel-size", "expert-interval",
+    "pad-vocab-size-to", "patch-tokenizer-type", "extra-vocab-size", "tokenizer-name-or-path",
+})  # fmt: skip
+"""Arguments of earlier releases, Megatron-DeepSpeed and Pai-Megatron-Patch that are read."""
+_DEEPSPEED = frozenset({"deepspeed", "deepspeed-config", "no-pipeline-parallel", "deepspeed-activation-checkpointing"})
+_OTHER_PROGRAMS = re.compile(
+    r"(?:.*/)?(?:pretrain|train|finetune)_(?:bert|t5|ict|vlm|vision\w*|mamba|retro|realm)\.py\Z"
+)
+"""Programs that build other models of the same arguments."""
+_PROGRAM = re.compile(r"(?:.*/)?[\w.-]+\.py\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentLists:
+    """Arguments of the training program as the script writes them, each in one list, in the order of the script.
+
+    ``unknown``: arguments that Megatron-LM 0.19.2 does not have and the reader does not know.
+    """
+
+    used: tuple[str, ...] = ()
+    no_influence: tuple[str, ...] = ()
+    not_modelled: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def argument_lists(flags: MegatronFlags, words: Sequence[str], software: str = "megatron") -> ArgumentLists:
+    """The lists of one script; ``words`` are those of its launch, the launcher's first."""
+    ascend = software == "mindspeed"
+    used, harmless, missed, unknown = list[str](), list[str](), list[str](), list[str]()
+    for name in own_arguments(words):
+        values = flags.values_of(name)
+        written = " ".join((f"--{name}", *values))
+        if ascend and (name in mindspeed_arguments.NO_INFLUENCE or _replaced(name, values)):
+            harmless.append(written)
+        elif ascend and name in mindspeed_arguments.NOT_MODELLED:
+            missed.append(written)
+        elif ascend and name in mindspeed_arguments.USED:
+            used.append(written)
+        elif name in NOT_MODELLED:
+            (harmless if values and set(values) <= _ASSUMED.get(name, frozenset()) else missed).append(written)
+        elif name in USED or name in _OLDER:
+            used.append(written)
+        elif name in NO_INFLUENCE:
+            harmless.append(written)
+        else:
+            (missed if name in _DEEPSPEED else unknown).append(written)
+    missed += [f"{word} (taken as pretrain_gpt.py)" for word in words if _OTHER_PROGRAMS.match(word)]
+    missed += values_not_modelled(flags) if ascend else []
+    return ArgumentLists(tuple(used), tuple(harmless), (*missed, *_values(flags)), tuple(unknown))
+
+
+def _replaced(name: str, values: Sequence[str]) -> bool:
+    """Whether Ascend's kernels stand for what an argument of Megatron-LM chooses."""
+    return name in mindspeed_arguments.ASSUMED_HERE or (name == "transformer-impl" and list(values) == ["local"])
+
+
+def own_arguments(words: Sequence[str]) -> list[str]:
+    """Names of the arguments behind the program's file; all of them where none is named."""
+    starts = [place for place, word in enumerate(words) if _PROGRAM.match(word)]
+    own = words[starts[-1] + 1 :] if starts else words
+    names = [word[2:].partition("=")[0].replace("_", "-") for word in own if word.startswith("--") and len(word) > 2]
+    return list(dict.fromkeys(names))
+
+
+def refuse_other_models(flags: MegatronFlags) -> None:
+    """Record a finding for each argument that makes another model than the others describe."""
+    for name in sorted(_OTHER_MODELS & flags.names):
+        flags.findings.append(
+            Finding(
+                f"/--{name}",
+                f"--{name} builds what the planner has no description of",
+                "describe the model in YAML, or leave the argument out and know that another model is estimated",
+            )
+        )
+
+
+def _values(flags: MegatronFlags) -> list[str]:
+    """Values of used arguments that the planner has no word for."""
+    found = [f"--recompute-modules {word}" for word in flags.values_of("recompute-modules") if word in _MODULES]
+    kinds = set(flags.values_of("cp-comm-type")) - {"p2p", "a2a"}
+    found += [f"--cp-comm-type {kind} (taken as a ring)" for kind in sorted(kinds)]
+    optimizer = next(iter(flags.values_of("optimizer")), "adam")
+    if optimizer not in _OPTIMIZERS:
+        found.append(f"--optimizer {optimizer} (taken as adam)")
+    states = {name: (flags.values_of(name) or ["fp32"])[0] for name in ("exp-avg-dtype", "exp-avg-sq-dtype")}
+    if set(states.values()) not in ({"bf16"}, {"fp32"}):
+        found += [f"--{name} {value} (taken as fp32)" for name, value in states.items() if value != "fp32"]
+    return found
+
+
+UNKNOWN_ARGUMENTS = f"no arguments of Megatron-LM {RELEASE}"

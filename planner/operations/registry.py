@@ -1,0 +1,55 @@
+"""Every operation, in the order of the pages that list them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.operations.backends import LIST_BACKENDS
+from planner.operations.clusters import GET_CLUSTER, LIST_CLUSTERS
+from planner.operations.devices import GET_DEVICE, LIST_DEVICES
+from planner.operations.diff import DIFF
+from planner.operations.drawings import LEANING, MESH, REPORT, STEP, TIMELINE
+from planner.operations.emit import EMIT
+from planner.operations.estimate import ESTIMATE
+from planner.operations.explain import EXPLAIN
+from planner.operations.labels import GET_LABEL, PUT_LABEL
+from planner.operations.memory import MEMORY
+from planner.operations.models import GET_MODEL, LIST_MODELS
+from planner.operations.operation import Operation
+from planner.operations.plan import PLAN
+from planner.operations.plans import GET_PLAN, LIST_PLANS
+from planner.operations.replan import REPLAN
+from planner.operations.script import READ_SCRIPT
+from planner.operations.sensitivity import SENSITIVITY
+from planner.operations.sweep import SWEEP
+from planner.operations.throughput import THROUGHPUT
+
+OPERATIONS: tuple[Operation[Any, Any], ...] = (
+    PLAN,
+    ESTIMATE,
+    READ_SCRIPT,
+    THROUGHPUT,
+    SWEEP,
+    GET_PLAN,
+    LIST_PLANS,
+    EXPLAIN,
+    SENSITIVITY,
+    DIFF,
+    REPLAN,
+    EMIT,
+    TIMELINE,
+    STEP,
+    MESH,
+    MEMORY,
+    LEANING,
+    REPORT,
+    PUT_LABEL,
+    GET_LABEL,
+    LIST_MODELS,
+    GET_MODEL,
+    LIST_CLUSTERS,
+    GET_CLUSTER,
+    LIST_DEVICES,
+    GET_DEVICE,
+    LIST_BACKENDS,
+)

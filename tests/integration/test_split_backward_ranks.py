@@ -1,0 +1,52 @@
+"""Two gloo ranks show what the rule torchtitan.P6 says: schedules that split backward passes fail on compiled layers.
+
+pytorch issue 161904 and pull request 162511, torchtitan issue 3584.  When a case of ``FAILS`` trains one day, the rule
+has lost its ground.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.backends.torchtitan.degrees import SCHEDULES, SPLIT_BACKWARD_SCHEDULES
+
+pytest.importorskip("torch.distributed.pipelining", reason="torch has no pipelining")
+pytestmark = pytest.mark.slow
+
+WORKER = Path(__file__).with_name("split_backward_worker.py")
+FAILS = sorted(SCHEDULES[name] for name in SPLIT_BACKWARD_SCHEDULES)
+
+
+def trained(schedule: str, mode: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(WORKER)]
+    return subprocess.run(
+        [*command, schedule, mode],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+
+
+@pytest.mark.parametrize("schedule", [*FAILS, "Interleaved1F1B"])
+def test_every_schedule_runs_eagerly(schedule: str) -> None:
+    ran = trained(schedule, "eager")
+    assert (ran.returncode, ran.stdout.count("trained")) == (0, 2), ran.stderr[-2000:]
+
+
+def test_a_schedule_of_whole_backward_passes_runs_compiled() -> None:
+    ran = trained("Interleaved1F1B", "compiled")
+    assert (ran.returncode, ran.stdout.count("trained")) == (0, 2), ran.stderr[-2000:]
+
+
+@pytest.mark.parametrize("schedule", FAILS)
+def test_a_schedule_that_splits_them_does_not(schedule: str) -> None:
+    ran = trained(schedule, "compiled")
+    assert ran.returncode != 0
+    assert "Failed to run stage backward input" in ran.stderr

@@ -1,0 +1,64 @@
+"""Sources left out whole, rates that stand for times, and picks of our own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.backends.nanotron.physics import NANOTRON_STALLING
+from planner.evidence.accuracy.fitted_rows import FittedRows
+from planner.evidence.accuracy.left_out import NEVER_USED, WITHOUT_ITS_CONSTANTS
+from planner.evidence.accuracy.optimism import optimism_data, tuned_questions
+from planner.evidence.accuracy.report import assess, report_data
+from planner.evidence.accuracy.report_tables import report_tables
+from planner.evidence.runs.prediction import map_rows, predict_rows, predict_runs
+from planner.model.flops import model_flops_per_token
+from tests.accuracy_rows import PLAIN, rows_of
+
+RUN = {name: value for name, value in PLAIN.items() if name != "id"}
+SWEEP = "github:x/huggingface_data/bench.csv"
+
+
+def test_a_source_that_chose_constants_is_judged_without_them() -> None:
+    sweep = {**RUN, "source": SWEEP, "notes": "after_pp_fix=False", "device": "H100-SXM-80GB"}
+    rows = rows_of(sweep, {**sweep, "mbs": "2"}, {**RUN, "source": "github:new/place"})
+    first = FittedRows({rows[0].id: ""})
+    data = report_data(assess(rows, {}, None, first), "source")
+    how = {group["group"]: (group["how"], group["n"]) for group in data["left_out"]["groups"]}
+    assert how["HF Ultra-Scale (nanotron)"] == (WITHOUT_ITS_CONSTANTS, 1)
+    assert how["new/place"] == (NEVER_USED, 1)
+    assessment = assess(rows, {}, None, first)
+    (taken,) = [each for each in assessment.without_own.values() if each.row.id == rows[1].id]
+    usual = next(each for each in assessment.predictions if each.row.id == rows[1].id)
+    assert usual.flavour.traits == NANOTRON_STALLING
+    assert taken.flavour.traits.transfer_stall_s == 0.0 < usual.flavour.traits.transfer_stall_s
+    assert taken.step_time_s < usual.step_time_s
+    assert report_tables(data)[0].name == "left-out"
+
+
+@pytest.mark.parametrize(
+    ("notes", "factor"),
+    [("MFU counts full attention", 1.0), ("TFLOPs = hardware FLOPs incl. recompute", 4 / 3)],
+)
+def test_a_rate_without_a_time_is_one(notes: str, factor: float) -> None:
+    row = {**RUN, "step_time_s": "", "tflops_per_device": "400", "notes": notes}
+    ((found,), _), (run,) = predict_rows(rows_of(row)), map_rows(rows_of(row))[0]
+    flops = model_flops_per_token(run.model, 8192, causal=False) * factor
+    assert found.row.measured_step_s == pytest.approx(flops * 32 * 8192 / (16 * 400e12))
+    stated = replace(rows_of(row)[0], step_time_s=3.0)
+    assert predict_rows([stated])[0][0].row.measured_step_s == 3.0
+
+
+def test_our_pick_is_compared_with_the_best_of_the_tuned_runs() -> None:
+    tuned = {**RUN, "source": "github:NVIDIA-NeMo/Megatron-Bridge:docs", "inter_node_link": "8x400G IB"}
+    runs, _ = map_rows(rows_of(tuned, {**tuned, "tp": "8", "pp": "1", "step_time_s": "2.2"}))
+    (question,) = tuned_questions(runs)
+    assert question.runs[0].row.measured_step_s == 2.2
+    predictions, _ = predict_runs(runs)
+    found = optimism_data(runs, predictions)
+    (told,) = found["questions"]
+    assert told["num_runs"] == 2
+    fastest_s = min(each.step_time_s for each in predictions if each.fits)
+    assert told["optimism"] <= fastest_s / 2.2 * 1.001, "a search is no slower than the runs that it may copy"
+    assert (found["n"], found["below"]) == (1, int(told["optimism"] < 0.9))
