@@ -1,4 +1,4 @@
-"""What is checked, as a table: each job with its command, and what must have passed before it starts."""
+"""What is checked, as a table: each job with its command, and what must have ended before it starts."""
 
 from __future__ import annotations
 
@@ -48,8 +48,10 @@ WAITING = (
         )
     ),
 )
-"""Files and folders whose tests mostly wait for services, databases, clocks and ranks: they have more workers than
-there are cores.  What is not named here computes.  The longest stand first, so that none starts last."""
+"""Files and folders whose tests mostly wait for services, databases, clocks and ranks: they have workers of their own
+beside those that compute.  What is not named here computes.  The longest stand first, so that none starts last."""
+
+SCREENS = ("npm", "run", "--silent", "e2e", "--")
 
 QUICK = (
     "tests/unit",
@@ -68,6 +70,8 @@ class Job:
     command: tuple[str, ...]
     after: tuple[str, ...] = ()
     """Jobs that must have passed."""
+    behind: tuple[str, ...] = ()
+    """Jobs that must have ended, whether they passed or failed."""
     folder: str = "."
     environment: Mapping[str, str] = field(default_factory=dict)
     yielding: bool = False
@@ -99,10 +103,13 @@ def jobs_of(name: str, workers: int) -> tuple[Job, ...]:
         return (*STATIC, tests("quick tests", QUICK, "-m", "not slow", workers=workers, yielding=False))
     ignored = [f"--ignore={path}" for path in WAITING]
     return (
-        tests("waiting tests", WAITING, "--no-loadscope-reorder", workers=2 * workers, yielding=False),
-        Job("screens", ("npm", "run", "--silent", "e2e"), folder="web"),
+        tests("waiting tests", WAITING, "--no-loadscope-reorder", workers=workers, yielding=False),
         *STATIC,
         tests("computing tests", ("tests",), *ignored, workers=workers, yielding=True),
+        # They compute as long as they run, and wait for answers by the clock: beside tests nothing would be won.
+        Job("screens", (*SCREENS, "--project=screens"), behind=("waiting tests", "computing tests"), folder="web"),
+        # What a clock measures has nothing beside it.
+        Job("measured screens", (*SCREENS, "--project=alone", "--no-deps"), behind=("screens",), folder="web"),
     )
 
 

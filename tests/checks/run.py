@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
+from tests import sampling
 from tests.checks.jobs import Job, jobs_of, workers_here
 
 REPOSITORY = Path(__file__).parents[2]
@@ -45,6 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--figures", type=Path, help="write seconds of all and of each job to this file, if all passed")
     given = parser.parse_args(arguments)
     start_s = time.monotonic()
+    # Once for all jobs.
+    sampling.settle_run(all_cases=False)
+    print(sampling.words(), flush=True)
     passed = run(jobs_of(given.what, workers_here()))
     wall_s = time.monotonic() - start_s
     failed = sorted(name for name, (good, _) in passed.items() if not good)
@@ -63,7 +67,7 @@ def run(jobs: tuple[Job, ...]) -> dict[str, tuple[bool, float]]:
     said_s = time.monotonic()
     try:
         while waiting or running:
-            for job in [each for each in waiting if all(name in done for name in each.after)]:
+            for job in [each for each in waiting if all(name in done for name in (*each.after, *each.behind))]:
                 waiting.remove(job)
                 if all(done[name][0] for name in job.after):
                     running.append(_start(job))

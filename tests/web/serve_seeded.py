@@ -13,17 +13,17 @@ import os
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 
+from planner.store.backup import backup_store
 from tests.web.seeds import keep_older, seed
 
 START_S = 300.0
@@ -37,7 +37,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--empty", action="store_true", help="no plans, no jobs")
-    parser.add_argument("--synchronous-s", type=float, help="a search that takes longer becomes a job")
+    parser.add_argument(
+        "--synchronous-s",
+        type=float,
+        default=120.0,
+        help="a search that takes longer becomes a job (%(default)s: a busy machine turns none into one)",
+    )
     parser.add_argument("--keys", action="store_true", help="demand API keys and print one with scope plan; no plans")
     parser.add_argument("--services", type=int, default=1, help="so many, which are equal when it says that they serve")
     given = parser.parse_args()
@@ -65,15 +70,14 @@ def serve(folder: Path, given: argparse.Namespace) -> None:
         for number in range(1, given.services):
             copy = folder / f"copy-{number}"
             copy.mkdir()
-            addresses.append(services.enter_context(served(copied(folder, copy), copy, given)))
+            addresses.append(services.enter_context(served(copied(database, folder, copy), copy, given)))
         print(f"seeded: port {'-'.join(str(httpx.URL(each).port) for each in addresses)}", flush=True)
         signal.pause()
 
 
-def copied(folder: Path, copy: Path) -> str:
-    """A database that is equal to the one in ``folder``, which is being served; the measurements come along."""
-    with closing(sqlite3.connect(folder / "plans.db")) as source, closing(sqlite3.connect(copy / "plans.db")) as target:
-        source.backup(target)
+def copied(database: str, folder: Path, copy: Path) -> str:
+    """A database that is equal to the one in ``folder``, which is being served; jobs and measurements come along."""
+    backup_store(copy / "plans.db", database)
     os.environ["MESHWRIGHT_PROFILES"] = str(copy / "profiles")
     if (folder / "profiles").exists():
         shutil.copytree(folder / "profiles", copy / "profiles")
@@ -95,10 +99,9 @@ def served(database: str, folder: Path, given: argparse.Namespace) -> Iterator[s
     command = [*MESHWRIGHT, "serve", "--port", str(port), "--database", database]
     if given.keys:
         command += ["--auth", "keys"]
-    if given.synchronous_s is not None:
-        settings = folder / "settings.json"
-        settings.write_text(json.dumps({"synchronous_s": given.synchronous_s}), encoding="utf-8")
-        command += ["--settings", str(settings)]
+    settings = folder / "settings.json"
+    settings.write_text(json.dumps({"synchronous_s": given.synchronous_s}), encoding="utf-8")
+    command += ["--settings", str(settings)]
     with log.open("wb") as stream:
         process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
     address = f"http://127.0.0.1:{port}"

@@ -47,6 +47,16 @@ def test_a_job_waits_for_what_it_needs_and_fails_with_it(capfd: pytest.CaptureFi
     assert "second: not started, first failed" in capfd.readouterr().out
 
 
+def test_a_job_behind_another_starts_when_that_has_failed_too(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    jobs = (
+        Job("second", ("sh", "-c", f"echo second >> {log}"), behind=("first",)),
+        job("first", f"sleep 0.3; echo first >> {log}; exit 1"),
+    )
+    assert {name: good for name, (good, _) in run(jobs).items()} == {"first": False, "second": True}
+    assert log.read_text() == "first\nsecond\n"
+
+
 def test_jobs_run_side_by_side(tmp_path: Path) -> None:
     meet = f"touch {tmp_path}/$0; while [ ! -e {tmp_path}/$1 ]; do sleep 0.05; done"
     jobs = tuple(Job(me, ("sh", "-c", meet, me, other)) for me, other in (("a", "b"), ("b", "a")))
@@ -101,4 +111,4 @@ def test_every_test_is_in_exactly_one_run() -> None:
 def test_prerequisites_are_jobs() -> None:
     for what in ("check", "test"):
         names = {each.name for each in jobs_of(what, 2)}
-        assert all(name in names for each in jobs_of(what, 2) for name in each.after)
+        assert all(name in names for each in jobs_of(what, 2) for name in (*each.after, *each.behind))
