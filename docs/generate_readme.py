@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from benchmarks.check_times import RESULTS as CHECKS
+from benchmarks.check_times import TARGETS_S, TASKS
 from benchmarks.table import quantity
 from docs.generate import page, table
 from docs.generate_profiles import is_prediction
@@ -73,6 +75,40 @@ def benchmarks_page() -> str:
         " figure's; what misses it says so.",
         table(("task", ">target", ">measured", ">CPU time", ""), [_row(each) for each in measured.values()]),
         _place(used),
+        *checks_section(),
+    )
+
+
+def checks_section() -> list[str]:
+    """How long the checks take, from the newest run of each; nothing while none is kept."""
+    newest = {
+        run["what"]: run for run in (json.loads(path.read_text("utf-8")) for path in sorted(CHECKS.glob("*.json")))
+    }
+    if not newest:
+        return []
+    rows = [_check_row(what, newest[what]) for what in TASKS if what in newest]
+    return [
+        "## Checks",
+        "`python -m benchmarks.check_times` measures them; jobs run side by side, so that their times overlap.",
+        table(("task", ">target", ">measured", ">CPU time", "jobs", "when and where", ""), rows),
+    ]
+
+
+def _check_row(what: str, run: dict[str, Any]) -> tuple[str, ...]:
+    jobs = ", ".join(f"{name} {quantity(seconds, 's')}" for name, seconds in sorted(run["jobs_s"].items()))
+    facts = run["machine"]
+    place = (
+        f"{run['measured_at'][:10]}, {facts['cores']} cores ({facts['processor']}), load {facts['load'][0]:.1f} before"
+    )
+    wall_s, target_s = run["wall_s"], TARGETS_S[what]
+    return (
+        TASKS[what],
+        f"<= {quantity(target_s, 's')}",
+        quantity(wall_s, "s"),
+        quantity(run["cpu_s"], "s"),
+        jobs,
+        place,
+        "reached" if wall_s <= target_s else "missed",
     )
 
 

@@ -19,7 +19,7 @@ import httpx
 from api.wire.problem_details import MEDIA_TYPE
 from tests.running_service import question
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 180.0
 PINS = {"tp": 1, "pp": 1, "cp": 1, "micro_batch_size": 1, "zero_stage": 1}
 UNREACHABLE = 0
 """Stands for an answer that never came: refused, reset, closed."""

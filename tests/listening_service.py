@@ -13,7 +13,7 @@ from api.app import create_app
 from api.jobs.board import JobBoard
 from api.settings import Settings
 
-START_S = 60.0
+START_S = 300.0
 
 
 @contextmanager

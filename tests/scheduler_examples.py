@@ -13,7 +13,7 @@ from tests.command_line import REPOSITORY
 from tests.running_service import SMALL_MODEL, WORKLOAD
 
 FOLDER = REPOSITORY / "examples" / "schedulers"
-LONGEST_S = 300
+LONGEST_S = 600
 
 
 def small_question(**changes: Any) -> dict[str, Any]:

@@ -16,8 +16,8 @@ import httpx
 
 from tests.command_line import REPOSITORY, command, shell_environment
 
-START_S = 60.0
-END_S = 60.0
+START_S = 300.0
+END_S = 300.0
 
 
 class MeshwrightProcess:
@@ -105,7 +105,7 @@ class ServiceProcess(MeshwrightProcess):
     def answers(self, path: str) -> bool:
         """Whether it says 200 there now."""
         try:
-            return httpx.get(self.address + path, timeout=5).status_code == httpx.codes.OK
+            return httpx.get(self.address + path, timeout=30).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
 

@@ -19,7 +19,7 @@ from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from planner.store.address import SQLITE_PREFIX, database_url, jobs_path, prepare_directory, sqlite_path
-from planner.store.engine import with_server_settings
+from planner.store.engine import BUSY_TIMEOUT_MS, with_server_settings
 from planner.store.faults import translated
 
 APPLICATION = "meshwright"
@@ -32,7 +32,6 @@ WORKERS = "meshwright-workers"
 PROGRAM = "plan"
 """Name of the durable program that a job runs."""
 
-BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_S = 5
 MANY_CONNECTIONS = 8
 

@@ -14,12 +14,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from planner.store.address import database_url, display, jobs_path, prepare_directory, sqlite_path
+from planner.store.engine import BUSY_TIMEOUT_MS
 from planner.store.errors import StoreCorrupt, StoreTooNew, StoreUnavailable
 from planner.store.schema import known_revisions
 from profiles.errors import Conflict, NotFound
 
 PAGES_A_STEP = 1_000
-BUSY_TIMEOUT_S = 10.0
 
 
 def backup_store(copy: Path, url: str | None = None) -> tuple[Path, ...]:
@@ -100,7 +100,7 @@ def _check_schema(copy: Path) -> None:
 
 
 def _reading(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_MS / 1000)
 
 
 @contextmanager

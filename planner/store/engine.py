@@ -1,8 +1,8 @@
 """Database connections: one engine, the same rules on both databases.
 
 SQLite: WAL (readers never block the writer), ``synchronous=NORMAL`` (safe in WAL against a crash of the process;
-https://www.sqlite.org/wal.html#performance_considerations), foreign keys on, ten seconds of patience with other
-writers.
+https://www.sqlite.org/wal.html#performance_considerations), foreign keys on, a minute of patience with other
+writers: SQLite serves them in no order, and on a busy machine one of many waits for many turns of others.
 A writing transaction takes the write lock at once (``BEGIN IMMEDIATE``): upgrading a reading transaction later fails
 without waiting when another writer was faster.
 """
@@ -23,7 +23,10 @@ from planner.store.errors import StoreReadOnly
 from planner.store.faults import translated
 from planner.store.watching import watched
 
-BUSY_TIMEOUT_MS = 10_000
+BUSY_TIMEOUT_MS = 60_000
+"""How long an SQLite connection waits for the lock of another."""
+LOCK_TIMEOUT_MS = 10_000
+"""How long PostgreSQL lets a statement wait for a lock; it serves those who wait in their order."""
 CONNECT_TIMEOUT_S = 10
 _WRITES = "meshwright_writes"
 
@@ -72,7 +75,7 @@ def with_server_settings(address: URL) -> URL:
     empty would read all of it for as long as the connection lives.
     """
     given = address.query.get("options", "")
-    options = f"{given} -c lock_timeout={BUSY_TIMEOUT_MS} -c plan_cache_mode=force_custom_plan"
+    options = f"{given} -c lock_timeout={LOCK_TIMEOUT_MS} -c plan_cache_mode=force_custom_plan"
     return address.update_query_dict({"options": options.strip()})
 
 

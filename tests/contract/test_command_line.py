@@ -160,7 +160,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     process.stdout.close()
     stderr = process.stderr.read()
     process.stderr.close()
-    assert process.wait(60) == 141
+    assert process.wait(300) == 141
     assert stderr == b""
 
 

@@ -112,7 +112,7 @@ def test_a_request_to_end_leaves_no_rank_behind(number: signal.Signals, exit_cod
             time.sleep(0.2)
         assert len(below) >= 3
         os.kill(process.pid, number)
-        _, said = process.communicate(timeout=240)
+        _, said = process.communicate(timeout=600)
         assert process.returncode == exit_code, said.decode()
         assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]
     finally:

@@ -111,7 +111,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Pa
             time.sleep(0.05)
         # As a terminal does: to the driver and all its workers.
         os.killpg(process.pid, signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=120)
+        stdout, stderr = process.communicate(timeout=400)
         interrupted = Ran(process.returncode, stdout, stderr)
         assert interrupted.exit_code == 130
         assert "Process" not in stderr

@@ -16,7 +16,7 @@ from api.jobs.dbos_board import DbosBoard
 from api.worker.embedded import open_board, start_embedded_worker
 from planner.store import open_store
 from tests.job_requests import infeasible_request, small_request
-from tests.job_workers import REPOSITORY, ended, quick_settings, wait_for
+from tests.job_workers import PATIENCE_S, REPOSITORY, ended, quick_settings, wait_for
 
 # The command as `meshwright` registers it, alone: the whole command line has other owners.
 COMMAND = """
@@ -53,9 +53,9 @@ def test_a_worker_answers_jobs_until_it_is_told_to_end(tmp_path: Path) -> None:
     url, json_lines = f"sqlite:///{tmp_path / 'plans.db'}", ("--log-format", "json")
     with DbosBoard.open(url) as board, command("--database", url, "--concurrency", "2", *json_lines) as worker:
         jobs = [board.submit(request, key=None, owner="o").id for request in (small_request(), infeasible_request())]
-        plan, infeasible = ended(board, jobs, 90)
+        plan, infeasible = ended(board, jobs, PATIENCE_S)
         worker.send_signal(signal.SIGTERM)
-        _, said = worker.communicate(timeout=60)
+        _, said = worker.communicate(timeout=PATIENCE_S)
         assert worker.returncode == 0, said
     assert "Traceback" not in said
     lines = [json.loads(line) for line in said.splitlines()]
@@ -82,7 +82,7 @@ def test_a_worker_answers_jobs_until_it_is_told_to_end(tmp_path: Path) -> None:
 )
 def test_a_bad_flag_is_one_clear_error(arguments: list[str], says: str) -> None:
     with command(*arguments) as worker:
-        _, said = worker.communicate(timeout=60)
+        _, said = worker.communicate(timeout=PATIENCE_S)
     assert worker.returncode == 2, said
     assert f"--> {says}" in said
     assert "Traceback" not in said
@@ -90,7 +90,7 @@ def test_a_bad_flag_is_one_clear_error(arguments: list[str], says: str) -> None:
 
 def test_help_loads_no_database() -> None:
     with command("--help") as worker:
-        shown, said = worker.communicate(timeout=60)
+        shown, said = worker.communicate(timeout=PATIENCE_S)
     assert worker.returncode == 0, said
     assert "--concurrency" in shown
 
@@ -105,7 +105,7 @@ def test_an_embedded_worker_is_started_again_when_it_dies(tmp_path: Path) -> Non
             assert first is not None
             os.kill(first, signal.SIGKILL)
             job = board.submit(small_request(), key=None, owner="o").id
-            (record,) = ended(board, [job], 90)
+            (record,) = ended(board, [job], PATIENCE_S)
             assert record.status == "succeeded"
             assert worker.process_id not in {None, first}
         finally:
@@ -142,7 +142,7 @@ def test_an_embedded_worker_ends_when_its_server_is_killed(tmp_path: Path) -> No
         assert server.stdout is not None
         worker = int(server.stdout.readline())
         server.kill()
-    wait_for(lambda: not alive(worker), 60, "the worker has ended too")
+    wait_for(lambda: not alive(worker), PATIENCE_S, "the worker has ended too")
 
 
 def alive(process: int) -> bool:

@@ -18,12 +18,14 @@ from planner.store.errors import StoreUnavailable
 from planner.store.repository import Store
 from tests import faulty_solver
 from tests.job_requests import faulty_request, long_request, small_request
-from tests.job_workers import WorkerProcess, ended, quick_settings, wait_for
+from tests.job_workers import PATIENCE_S, WorkerProcess, ended, quick_settings, wait_for
 from tests.postgres_server import PostgresServer, server_programs
 
 pytestmark = pytest.mark.slow
 FAULTY = "tests.faulty_solver"
 LEASE_AND_MORE_S = 60.0
+SOON_S = 15.0
+"""Within so many seconds a cancelled search has ended."""
 """The promise: a dead worker's job runs again within 60 s.  The lease in these tests is two seconds."""
 
 
@@ -69,11 +71,11 @@ def test_jobs_of_killed_workers_run_again_and_have_one_result_each(board: DbosBo
     jobs = [board.submit(faulty_request(faulty_solver.PAUSE, 4 * n), key=None, owner="o").id for n in range(1, 13)]
     for _ in range(5):
         with WorkerProcess(settings) as worker:
-            wait_for(lambda: board.counts().running > 0, 30, "a job runs")
+            wait_for(lambda: board.counts().running > 0, PATIENCE_S, "a job runs")
             time.sleep(draw.uniform(0.0, 0.8))
             worker.kill()
     with WorkerProcess(settings):
-        records = ended(board, jobs, 120)
+        records = ended(board, jobs, PATIENCE_S)
     lost = [record for record in records if record.status == "failed"]
     # Three dead workers in a row are a poison job by definition; five kills can do that to some, never silently.
     assert {record.error.slug for record in lost if record.error} <= {"worker-lost"}
@@ -88,14 +90,14 @@ def test_a_dead_workers_job_runs_elsewhere_within_a_minute(postgres_url: str) ->
     with DbosBoard.open(postgres_url) as board:
         job = board.submit(faulty_request(faulty_solver.SLOW), key=None, owner="o").id
         with WorkerProcess(settings) as first:
-            wait_for(lambda: starts(board, job) == 1, 30, "it runs")
+            wait_for(lambda: starts(board, job) == 1, PATIENCE_S, "it runs")
             first.kill()
         with WorkerProcess(settings):
             wait_for(lambda: starts(board, job) == 2, LEASE_AND_MORE_S, "it runs again")
-            wait_for(lambda: board.events(job)[-1].progress.phase == "searching", 30, "it searches")
+            wait_for(lambda: board.events(job)[-1].progress.phase == "searching", PATIENCE_S, "it searches")
             assert board.get(job).attempts == 2
             board.cancel(job)
-            (record,) = ended(board, [job], 15)
+            (record,) = ended(board, [job], PATIENCE_S)
         assert (record.status, record.result_kind) == ("cancelled", "plan")
         sequence = [event.seq for event in board.events(job)]
         assert sequence == list(range(1, len(sequence) + 1))
@@ -110,7 +112,7 @@ def test_a_stopped_worker_that_comes_back_writes_no_second_result(board: DbosBoa
     settings = quick_settings(database_url, solver_module=FAULTY)
     job = board.submit(faulty_request(faulty_solver.PAUSE), key=None, owner="o").id
     with WorkerProcess(settings) as stale:
-        wait_for(lambda: running(board, job), 30, "it runs")
+        wait_for(lambda: running(board, job), PATIENCE_S, "it runs")
         stale.stop()
         with WorkerProcess(settings):
             (record,) = ended(board, [job], LEASE_AND_MORE_S)
@@ -118,7 +120,7 @@ def test_a_stopped_worker_that_comes_back_writes_no_second_result(board: DbosBoa
             stale.go_on()
             # It still serves: it has noticed, and shows itself again.
             others = [board.submit(small_request(4 * n), key=None, owner="o").id for n in range(2, 6)]
-            ended(board, others, 60)
+            ended(board, others, PATIENCE_S)
             time.sleep(1.0)
     assert (record.status, record.attempts) == ("succeeded", 2)
     assert board.get(job) == record
@@ -145,7 +147,7 @@ def test_a_solver_that_misbehaves_fails_its_own_job_only(
 ) -> None:
     job = shared_worker.submit(faulty_request(fault, 8 + 4 * fault), key=None, owner="o").id
     good = shared_worker.submit(small_request(400 + 4 * fault), key=None, owner="o").id
-    bad_record, good_record = ended(shared_worker, [job, good], 60)
+    bad_record, good_record = ended(shared_worker, [job, good], PATIENCE_S)
     assert (bad_record.status, bad_record.result_kind) == ("failed", "none")
     assert bad_record.error is not None
     assert (bad_record.error.slug, bad_record.attempts) == (slug, attempts)
@@ -154,15 +156,15 @@ def test_a_solver_that_misbehaves_fails_its_own_job_only(
 
 def test_a_solver_that_crashes_once_is_tried_again(shared_worker: DbosBoard) -> None:
     job = shared_worker.submit(faulty_request(faulty_solver.ONCE, 640), key=None, owner="o").id
-    (record,) = ended(shared_worker, [job], 60)
+    (record,) = ended(shared_worker, [job], PATIENCE_S)
     assert (record.status, record.attempts) == ("succeeded", 2)
 
 
 def test_cancelling_keeps_the_best_plan_and_ends_within_seconds(shared_worker: DbosBoard) -> None:
     job = shared_worker.submit(long_request(), key=None, owner="o").id
-    wait_for(lambda: shared_worker.get(job).progress.incumbent_s is not None, 60, "it has found a first plan")
+    wait_for(lambda: shared_worker.get(job).progress.incumbent_s is not None, PATIENCE_S, "it has found a first plan")
     assert shared_worker.cancel(job).cancel_requested
-    (record,) = ended(shared_worker, [job], 15)
+    (record,) = ended(shared_worker, [job], SOON_S)
     assert (record.status, record.result_kind) == ("cancelled", "plan")
     assert record.result_plan_id
     assert record.progress.gap is not None
@@ -171,9 +173,9 @@ def test_cancelling_keeps_the_best_plan_and_ends_within_seconds(shared_worker: D
 
 def test_cancelling_a_deaf_solver_ends_it_without_a_plan(shared_worker: DbosBoard) -> None:
     job = shared_worker.submit(faulty_request(faulty_solver.HANG, 720, limited=False), key=None, owner="o").id
-    wait_for(lambda: searching(shared_worker, job), 30, "it searches")
+    wait_for(lambda: searching(shared_worker, job), PATIENCE_S, "it searches")
     shared_worker.cancel(job)
-    (record,) = ended(shared_worker, [job], 15)
+    (record,) = ended(shared_worker, [job], SOON_S)
     assert (record.status, record.result_kind, record.error) == ("cancelled", "none", None)
 
 
@@ -191,12 +193,12 @@ def shared_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DbosBoar
 def test_a_job_that_kills_every_worker_stops_after_three(sqlite_board: DbosBoard, sqlite_url: str) -> None:
     settings = quick_settings(sqlite_url, solver_module=FAULTY)
     poison = sqlite_board.submit(faulty_request(faulty_solver.KILL_WORKER), key=None, owner="o").id
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + PATIENCE_S
     while sqlite_board.get(poison).status not in ENDED and time.monotonic() < deadline:
         with WorkerProcess(settings) as worker:
             wait_for(
                 lambda: worker.process.poll() is not None or sqlite_board.get(poison).status in ENDED,
-                60,
+                PATIENCE_S,
                 "it kills its worker",
             )
     record = sqlite_board.get(poison)
@@ -209,9 +211,9 @@ def test_a_draining_worker_gives_back_what_it_cannot_finish(sqlite_board: DbosBo
     settings = quick_settings(sqlite_url, solver_module=FAULTY, drain_s=1.0)
     job = sqlite_board.submit(faulty_request(faulty_solver.SLOW), key=None, owner="o").id
     with WorkerProcess(settings) as worker:
-        wait_for(lambda: searching(sqlite_board, job), 30, "it searches")
+        wait_for(lambda: searching(sqlite_board, job), PATIENCE_S, "it searches")
         worker.drain()
-        assert worker.process.wait(30) == 0
+        assert worker.process.wait(PATIENCE_S) == 0
     record = sqlite_board.get(job)
     assert (record.status, record.attempts) == ("queued", 1)
     assert sqlite_board.cancel(job).status == "cancelled"
@@ -248,8 +250,8 @@ def test_no_acknowledged_job_is_lost_when_postgresql_crashes() -> None:
             with pytest.raises(StoreUnavailable):
                 board.submit(small_request(400), key=None, owner="o")
             server.resume()
-            wait_for(lambda: answers(board), 5, "the board answers again")
-            records = ended(board, jobs, 90)
+            wait_for(lambda: answers(board), PATIENCE_S, "the board answers again")
+            records = ended(board, jobs, PATIENCE_S)
             with open_store(url) as store:
                 assert_one_result_each(records, store)
     finally:

@@ -17,7 +17,7 @@ from api.telemetry.metrics import Metrics
 from planner.store import open_store
 from tests import faulty_solver
 from tests.job_requests import faulty_request, small_request
-from tests.job_workers import WorkerProcess, ended, quick_settings, wait_for
+from tests.job_workers import PATIENCE_S, WorkerProcess, ended, quick_settings, wait_for
 
 FAULTY = "tests.faulty_solver"
 
@@ -43,13 +43,13 @@ def test_a_job_that_its_living_worker_does_not_know_runs_again(database_url: str
     settings = quick_settings(database_url, solver_module=FAULTY)
     with DbosBoard.open(database_url) as board, WorkerProcess(settings):
         busy = board.submit(faulty_request(faulty_solver.SLOW), key=None, owner="o").id
-        wait_for(lambda: board.get(busy).progress.phase == "searching", 30, "the worker is busy")
+        wait_for(lambda: board.get(busy).progress.phase == "searching", PATIENCE_S, "the worker is busy")
         lost = board.submit(small_request(16), key=None, owner="o").id
         assert give(engine, lost, busy)
-        wait_for(lambda: board.get(lost).status == "queued", 30, "it is found and put back")
+        wait_for(lambda: board.get(lost).status == "queued", PATIENCE_S, "it is found and put back")
         assert board.get(busy).status == "running", "what does run here goes on"
         board.cancel(busy)
-        records = ended(board, [busy, lost], 60)
+        records = ended(board, [busy, lost], PATIENCE_S)
     engine.dispose()
     assert [record.status for record in records] == ["cancelled", "succeeded"]
     assert [record.attempts for record in records] == [1, 1]
@@ -60,17 +60,19 @@ def test_the_refused_writes_of_a_stale_worker_are_counted(database_url: str) -> 
     settings = quick_settings(database_url, solver_module=FAULTY)
     with DbosBoard.open(database_url) as board, WorkerProcess(settings) as stale:
         job = board.submit(faulty_request(faulty_solver.SLOW), key=None, owner="o").id
-        wait_for(lambda: board.get(job).progress.phase == "searching", 30, "it searches")
+        wait_for(lambda: board.get(job).progress.phase == "searching", PATIENCE_S, "it searches")
         assert list(board.counts().refused_of_worker.values()) == [0]
         stale.stop()
         with WorkerProcess(settings):
-            wait_for(lambda: board.get(job).attempts == 2, 60, "another has it")
+            wait_for(lambda: board.get(job).attempts == 2, PATIENCE_S, "another has it")
             stale.go_on()
-            wait_for(lambda: sorted(board.counts().refused_of_worker.values()) == [0, 1], 30, "one write was refused")
+            wait_for(
+                lambda: sorted(board.counts().refused_of_worker.values()) == [0, 1], PATIENCE_S, "one write was refused"
+            )
             metrics = Metrics()
             metrics.show_queue(board.counts())
             board.cancel(job)
-            (record,) = ended(board, [job], 30)
+            (record,) = ended(board, [job], PATIENCE_S)
     page = metrics.page().decode()
     assert "meshwright_workers 2.0" in page
     counted = [line.rpartition(" ")[2] for line in page.splitlines() if line.startswith("meshwright_stale_writes")]
@@ -99,7 +101,7 @@ def test_a_key_whose_request_failed_is_free_when_the_database_is_back(
             taken = await asyncio.to_thread(records.keyed_request, "ann", "k")
             assert taken is not None, "the database was away"
             other.execute("ROLLBACK")
-            end_s = time.monotonic() + 30
+            end_s = time.monotonic() + PATIENCE_S
             while await asyncio.to_thread(records.keyed_request, "ann", "k") is not None:
                 assert time.monotonic() < end_s, "the key was never released"
                 await asyncio.sleep(0.05)

@@ -27,7 +27,7 @@ def start(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
 

@@ -92,7 +92,7 @@ def test_a_killed_import_leaves_nothing_visible(store: ObservationStore, stop_at
     assert files_of(store) != []
     assert store.states() == []
     writer.send_signal(signal.SIGKILL)
-    writer.wait(30)
+    writer.wait(300)
     writer.stdout.close()
     writer.stdin.close()
     assert store.states() == []
@@ -116,7 +116,7 @@ def test_a_living_import_is_not_cleaned_away(store: ObservationStore) -> None:
     assert writer.stdout.readline() == b"ready\n"
     store.add(imported([matmul(1, 1e-3)]), source("b"))
     writer.stdin.close()
-    assert writer.wait(60) == 0
+    assert writer.wait(300) == 0
     writer.stdout.close()
     assert select(store, "operators").num_rows == 1001
     assert len(store.states()) == 2
@@ -244,7 +244,7 @@ def test_writers_at_once_lose_nothing(store: ObservationStore) -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join(300)
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     assert len(store.batches()) == 20
     assert select(store, "operators").num_rows == 20
@@ -258,7 +258,7 @@ def test_a_dead_writer_holds_no_lock(store: ObservationStore) -> None:
     while not (store.folder / "held").exists():
         time.sleep(0.01)
     holder.kill()
-    holder.join(30)
+    holder.join(300)
     (store.folder / "held").unlink()
     assert store.add(imported([matmul(1, 1e-3)]), source("a"))[0].new
 
@@ -272,5 +272,5 @@ def _hold_the_lock(folder: Path) -> None:
 def _exit_code(target: Callable[[Path, int], None], folder: Path, argument: int) -> int | None:
     process = multiprocessing.get_context("spawn").Process(target=target, args=(folder, argument))
     process.start()
-    process.join(60)
+    process.join(300)
     return process.exitcode

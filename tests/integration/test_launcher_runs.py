@@ -70,7 +70,7 @@ def test_mpirun_starts_ranks_that_sum(tmp_path: Path) -> None:
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
     command = ["bash", str(tmp_path / "launch.sh")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.splitlines()) == RANKS
 

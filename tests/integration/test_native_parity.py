@@ -211,7 +211,7 @@ def test_an_emitted_directory_trains(tmp_path: Path) -> None:
         "TRAIN_ARGS": "--device cpu --steps 2 --single-process-check",
     }
     launch = ["bash", str(tmp_path / "out" / "launch.sh")]
-    done = launched(launch, environment, timeout_s=120)
+    done = launched(launch, environment, timeout_s=400)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["step"] for line in lines] == [0, 1]

@@ -72,7 +72,7 @@ def webhook(address: str) -> Iterator[str]:
 def reviewed(thing: Any, webhook: str, **request: Any) -> dict[str, Any]:
     """The answer to one review."""
     asked = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
-    answer = httpx.post(webhook, json={**asked, "request": {"uid": "u-1", "object": thing, **request}}, timeout=120)
+    answer = httpx.post(webhook, json={**asked, "request": {"uid": "u-1", "object": thing, **request}}, timeout=300)
     return response_of(answer.json(), request.get("uid", "u-1"))
 
 

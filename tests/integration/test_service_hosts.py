@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from api.client import Client
 from planner.store import open_store
-from tests.job_workers import wait_for
+from tests.job_workers import PATIENCE_S, wait_for
 from tests.listening_service import listening
 from tests.running_service import problem, question, service
 from tests.service_processes import ServiceProcess
@@ -84,7 +84,7 @@ def test_a_refused_page_is_on_record(client: TestClient) -> None:
         return any((each["status"], each["method"]) == (403, "PUT") for each in events)
 
     # Refusals are written beside the answer.
-    wait_for(recorded, 30, "the refusal is on record")
+    wait_for(recorded, PATIENCE_S, "the refusal is on record")
 
 
 def test_where_any_host_is_allowed_a_page_asks_only_its_own(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_two_host_headers_or_none_reach_nobody(tmp_path: Path) -> None:
         parts = httpx.URL(address)
         for head in (b"GET /v1/plans HTTP/1.1\r\n", b"GET /v1/plans HTTP/1.0\r\n"):
             for hosts in (b"Host: localhost\r\nHost: rebound.example\r\n", b""):
-                with socket.create_connection((parts.host, parts.port or 0), timeout=30) as door:
+                with socket.create_connection((parts.host, parts.port or 0), timeout=300) as door:
                     door.sendall(head + hosts + b"Connection: close\r\n\r\n")
                     status = door.makefile("rb").readline().split()[1]
                 assert status in {b"400", b"421"}, (head, hosts)
@@ -116,7 +116,7 @@ def test_flag_and_environment_name_hosts_of_a_real_service(tmp_path: Path) -> No
     flags = ("--jobs", "0", "--allowed-host", "a.example", "--allowed-host", "b.example")
 
     def status(process: ServiceProcess, host: str) -> int:
-        return httpx.get(process.address + "/v1/plans", headers={"host": host}, timeout=30).status_code
+        return httpx.get(process.address + "/v1/plans", headers={"host": host}, timeout=300).status_code
 
     with ServiceProcess(url, tmp_path, *flags) as named:
         assert [status(named, host) for host in ("a.example", "b.example", "c.example")] == [200, 200, 421]

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from api.access.api_keys import new_key
 from planner.store import open_store
 from tests.board_in_memory import MemoryBoard
-from tests.job_workers import wait_for
+from tests.job_workers import PATIENCE_S, wait_for
 from tests.running_service import question, service
 from tests.unit.api.test_json_body import MALFORMED
 
@@ -183,13 +183,13 @@ def test_a_dead_solving_process_is_replaced(client: TestClient, admin: dict[str,
 
     assert estimate(1).status_code == 200
     child.process.kill()
-    child.process.wait(10)
+    child.process.wait(300)
     assert estimate(2).status_code == 200, "one that died while nobody asked it is replaced unseen"
     (child,) = running.quick._pool._idle
     with ThreadPoolExecutor(1) as threads:
         child.process.send_signal(signal.SIGSTOP)
         asked = threads.submit(estimate, 4)
-        wait_for(lambda: child.solves == 2, 30, "it has the question")
+        wait_for(lambda: child.solves == 2, PATIENCE_S, "it has the question")
         child.process.kill()
         died = asked.result()
     assert (died.status_code, died.json()["slug"]) == (500, "solver-crashed")

@@ -28,7 +28,7 @@ def trained(schedule: str, mode: str) -> subprocess.CompletedProcess[str]:
         [*command, schedule, mode],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )

@@ -64,7 +64,7 @@ def test_processes_that_create_and_fill_one_database_at_once_lose_nothing(databa
         subprocess.Popen([*command, str(me), str(PLANS)], cwd=REPOSITORY, stderr=subprocess.PIPE, text=True)
         for me in range(WRITERS)
     ]
-    failures = [error for writer in writers for error in [writer.communicate(timeout=120)[1]] if writer.returncode]
+    failures = [error for writer in writers for error in [writer.communicate(timeout=400)[1]] if writer.returncode]
     assert failures == []
     with open_store(database_url) as store:
         assert len(store.list_plans()) == PLANS + WRITERS

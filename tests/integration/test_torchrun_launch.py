@@ -38,7 +38,7 @@ def test_two_nodes_of_two_ranks(tmp_path: Path) -> None:
         port = probe.getsockname()[1]
     nodes = [start(tmp_path, node, port) for node in (1, 0)]
     for node in nodes:
-        _, errors = node.communicate(timeout=120)
+        _, errors = node.communicate(timeout=400)
         assert node.returncode == 0, errors
     said = {rank: (tmp_path / f"rank-{rank}").read_text() for rank in range(4)}
     assert said == {rank: f"{rank} {rank % 2} 4 a b --name two words\n" for rank in range(4)}

@@ -23,7 +23,7 @@ from api.jobs.dbos_board import DbosBoard
 from api.settings import Settings
 from api.telemetry.logs import JsonLines
 from api.telemetry.tracing import TRACER, Tracing, TracingSettings
-from tests.job_workers import WorkerProcess, ended, quick_settings
+from tests.job_workers import PATIENCE_S, WorkerProcess, ended, quick_settings
 from tests.running_service import ADDRESS, question, service
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -142,9 +142,9 @@ def test_a_job_in_a_worker_continues_the_trace_of_its_request(database_url: str)
         with WorkerProcess(settings) as worker, client:
             asked = {"traceparent": CALLER, "prefer": "respond-async"}
             job = client.post("/v1/plans", json=question(), headers=asked).json()["id"]
-            assert ended(board, [job], 300)[0].status == "succeeded"
+            assert ended(board, [job], PATIENCE_S)[0].status == "succeeded"
             worker.drain()
-            assert worker.process.wait(30) == 0
+            assert worker.process.wait(PATIENCE_S) == 0
         messages = [ExportTraceServiceRequest.FromString(content) for _, content in came]
     (root,) = (each for each in exporter.get_finished_spans() if each.name == "POST /v1/plans")
     scopes = [scope for message in messages for each in message.resource_spans for scope in each.scope_spans]

@@ -20,7 +20,7 @@ from tests.warm_python.interpreters import DEEPSPEED, NATIVE, WarmPython, WarmPy
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forking a server needs Linux")
 
-WAIT_S = 120.0
+WAIT_S = 300.0
 MODULE = "colorsys"
 """Nothing else imports it: a process that has it was forked."""
 SAYS = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from api.worker.embedded import start_embedded_worker
-from tests.job_workers import quick_settings, wait_for
+from tests.job_workers import PATIENCE_S, quick_settings, wait_for
 
 
 def _descendants(process: int) -> list[int]:
@@ -43,12 +43,18 @@ def test_no_command_line_holds_the_database_password(
     worker = start_embedded_worker(quick_settings(url))
     try:
         # A solving process stands ready once the worker has read its settings and reached the database.
-        wait_for(lambda: any("solving.child" in _command_line(each) for each in _children()), 60, "the worker works")
+        wait_for(
+            lambda: any("solving.child" in _command_line(each) for each in _children()), PATIENCE_S, "the worker works"
+        )
         lines = [_command_line(each) for each in _children()]
     finally:
         worker.stop()
     assert any("api.worker" in line for line in lines)
     assert [line for line in lines if password in line] == []
+
+
+def _solver_stands_ready() -> bool:
+    return any("solving.child" in _command_line(each) for each in _children())
 
 
 def _children() -> list[int]:

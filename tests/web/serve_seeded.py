@@ -1,7 +1,8 @@
 """A real service with real plans, for the tests of the web pages: ``python -m tests.web.serve_seeded [--port N]``.
 
 A temporary SQLite database, ``meshwright serve`` on it, and questions asked through its own door.  Prints
-``seeded: port N`` when everything is there, serves until a signal, and leaves nothing behind.
+``seeded: port N`` when everything is there, serves until a signal, and leaves nothing behind.  ``--services 2`` serves
+two equal copies, each with its own database (``seeded: port N-M``): the questions are asked once.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,11 +18,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 
+from planner.store.backup import backup_store
 from tests.web.seeds import keep_older, seed
 
 START_S = 300.0
@@ -34,9 +37,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--empty", action="store_true", help="no plans, no jobs")
-    parser.add_argument("--synchronous-s", type=float, help="a search that takes longer becomes a job")
+    parser.add_argument(
+        "--synchronous-s",
+        type=float,
+        default=120.0,
+        help="a search that takes longer becomes a job (%(default)s: a busy machine turns none into one)",
+    )
     parser.add_argument("--keys", action="store_true", help="demand API keys and print one with scope plan; no plans")
+    parser.add_argument("--services", type=int, default=1, help="so many, which are equal when it says that they serve")
     given = parser.parse_args()
+    if given.port and given.services > 1:
+        parser.error("--port is of one service; --services takes free ones")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="meshwright-web-") as name:
@@ -52,11 +63,25 @@ def serve(folder: Path, given: argparse.Namespace) -> None:
         print(f"key: {new_key(database)}", flush=True)
     if not (given.empty or given.keys):
         keep_older(database)
-    with served(database, folder, given) as address:
+    with ExitStack() as services:
+        addresses = [services.enter_context(served(database, folder, given))]
         if not (given.empty or given.keys):
-            seed(address)
-        print(f"seeded: port {httpx.URL(address).port}", flush=True)
+            seed(addresses[0])
+        for number in range(1, given.services):
+            copy = folder / f"copy-{number}"
+            copy.mkdir()
+            addresses.append(services.enter_context(served(copied(database, folder, copy), copy, given)))
+        print(f"seeded: port {'-'.join(str(httpx.URL(each).port) for each in addresses)}", flush=True)
         signal.pause()
+
+
+def copied(database: str, folder: Path, copy: Path) -> str:
+    """A database that is equal to the one in ``folder``, which is being served; jobs and measurements come along."""
+    backup_store(copy / "plans.db", database)
+    os.environ["MESHWRIGHT_PROFILES"] = str(copy / "profiles")
+    if (folder / "profiles").exists():
+        shutil.copytree(folder / "profiles", copy / "profiles")
+    return f"sqlite:///{copy / 'plans.db'}"
 
 
 def new_key(database: str) -> str:
@@ -74,10 +99,9 @@ def served(database: str, folder: Path, given: argparse.Namespace) -> Iterator[s
     command = [*MESHWRIGHT, "serve", "--port", str(port), "--database", database]
     if given.keys:
         command += ["--auth", "keys"]
-    if given.synchronous_s is not None:
-        settings = folder / "settings.json"
-        settings.write_text(json.dumps({"synchronous_s": given.synchronous_s}), encoding="utf-8")
-        command += ["--settings", str(settings)]
+    settings = folder / "settings.json"
+    settings.write_text(json.dumps({"synchronous_s": given.synchronous_s}), encoding="utf-8")
+    command += ["--settings", str(settings)]
     with log.open("wb") as stream:
         process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
     address = f"http://127.0.0.1:{port}"

@@ -36,7 +36,7 @@ def alive(path: Path) -> bool:
 
 def test_a_launch_that_ends_well_gives_what_it_printed(tmp_path: Path) -> None:
     folder = script(tmp_path, 'echo "$TRAIN_ARGS"; echo noise >&2')
-    ran = run_ranks(folder, {"TRAIN_ARGS": "--steps 2"}, time.monotonic() + 30)
+    ran = run_ranks(folder, {"TRAIN_ARGS": "--steps 2"}, time.monotonic() + 300)
     assert ran.stdout == "--steps 2\n"
     assert ran.notes == ()
     assert (folder / LOG_FILE).read_text() == "noise\n"
@@ -45,7 +45,7 @@ def test_a_launch_that_ends_well_gives_what_it_printed(tmp_path: Path) -> None:
 def test_a_failure_says_what_the_ranks_said_and_where(tmp_path: Path) -> None:
     folder = script(tmp_path, "echo 'ValueError: no such layer' >&2; exit 3")
     with pytest.raises(BackEndRefused, match="exit code 3: ValueError: no such layer") as caught:
-        run_ranks(folder, {}, time.monotonic() + 30)
+        run_ranks(folder, {}, time.monotonic() + 300)
     assert caught.value.where == str(folder / LOG_FILE)
 
 
@@ -74,7 +74,7 @@ def test_a_request_whose_exception_was_lost_still_ends_the_launch(
     def launch() -> None:
         AskedWhileFinalised()
         assert lost == [SystemExit]
-        run_ranks(folder, {}, time.monotonic() + 60)
+        run_ranks(folder, {}, time.monotonic() + 300)
 
     with pytest.raises(SystemExit) as caught:
         launch()
@@ -91,14 +91,14 @@ def test_a_request_whose_exception_was_lost_still_ends_the_launch(
 )
 def test_what_another_launch_may_avoid_is_launched_once_more(said: str, tmp_path: Path) -> None:
     folder = script(tmp_path, f"if [ -e again ]; then exit 0; fi; touch again; echo '{said}' >&2; exit 1")
-    (note,) = run_ranks(folder, {}, time.monotonic() + 30).notes
+    (note,) = run_ranks(folder, {}, time.monotonic() + 300).notes
     assert note.endswith("; the ranks were started a second time")
 
 
 def test_a_second_failure_is_the_answer(tmp_path: Path) -> None:
     folder = script(tmp_path, "echo EADDRINUSE >&2; exit 1")
     with pytest.raises(BackEndRefused):
-        run_ranks(folder, {}, time.monotonic() + 30)
+        run_ranks(folder, {}, time.monotonic() + 300)
 
 
 def test_descendants_of_this_process_do_not_hold_itself() -> None:

@@ -7,7 +7,7 @@
 import type { CDPSession, Page } from "@playwright/test";
 import { expect, test } from "./screen";
 
-// A recording costs as much as the page itself.
+// A recording costs as much as the page itself, also where MESHWRIGHT_TRACE asks for one.
 test.use({ trace: "off" });
 
 const SCREENS = [
@@ -115,7 +115,7 @@ async function processor_ms(session: CDPSession): Promise<number> {
 }
 
 for (const [name, path] of SCREENS) {
-  test(`${name} opens within the budget`, async ({ page }) => {
+  test(`${name} opens within the budget`, { tag: "@alone" }, async ({ page }) => {
     await page.addInitScript(watch);
     const session = await page.context().newCDPSession(page);
     await session.send("Performance.enable", { timeDomain: "threadTicks" });

@@ -1,4 +1,5 @@
 import { expect, expectAccessible, inTheme, picture, THEMES, test } from "./screen";
+import { startServer } from "./server";
 
 for (const theme of THEMES) {
   test(`jobs, ${theme}`, async ({ page }) => {
@@ -25,19 +26,24 @@ test("a job that ended shows its search and leads to its plan", async ({ page })
 });
 
 test("a long search is watched, stopped, and its best plan is kept", async ({ page }) => {
-  await page.goto("/?model=deepseek-v3&devices=2048&batch=15360&seq=4096");
-  await expect(page.getByText(/legal\.$/)).toBeVisible();
-  await page.getByRole("button", { name: "Plan", exact: true }).click();
-  await expect(page).toHaveURL(/\/jobs\/.+follow=true/);
-  await expect(page.getByRole("img", { name: /the best plan takes [\d.]+/ })).toBeVisible();
-  await picture(page, "job-running");
-  await page.getByRole("button", { name: "Stop and keep the best plan" }).click();
-  await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
-  await expect(page.getByRole("heading", { level: 1 })).toHaveText(/deepseek-v3 on 2,048/);
-  await expect(page.getByText("Gap to the bound")).toBeVisible();
-  await picture(page, "plan-with-gap");
-  await page.goto("/jobs?status=cancelled");
-  await expect(page.getByText("cancelled, best plan kept")).toBeVisible();
+  const server = await startServer("--empty", "--synchronous-s", "1");
+  try {
+    await page.goto(`${server.address}/?model=deepseek-v3&devices=2048&batch=15360&seq=4096`);
+    await expect(page.getByText(/legal\.$/)).toBeVisible();
+    await page.getByRole("button", { name: "Plan", exact: true }).click();
+    await expect(page).toHaveURL(/\/jobs\/.+follow=true/);
+    await expect(page.getByRole("img", { name: /the best plan takes [\d.]+/ })).toBeVisible();
+    await picture(page, "job-running");
+    await page.getByRole("button", { name: "Stop and keep the best plan" }).click();
+    await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
+    await expect(page.getByRole("heading", { level: 1 })).toHaveText(/deepseek-v3 on 2,048/);
+    await expect(page.getByText("Gap to the bound")).toBeVisible();
+    await picture(page, "plan-with-gap");
+    await page.goto(`${server.address}/jobs?status=cancelled`);
+    await expect(page.getByText("cancelled, best plan kept")).toBeVisible();
+  } finally {
+    await server.stop();
+  }
 });
 
 test("a job without any plan says which limit rules them out", async ({ page }) => {

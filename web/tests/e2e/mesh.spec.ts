@@ -172,9 +172,9 @@ async function untilPainted(page: Page, change: () => Promise<unknown>): Promise
   return Math.round(shown - begun);
 }
 
-test("16,384 ranks: soon painted and recoloured, no long task while moving, axe finds nothing", async ({
-  page,
-}) => {
+test("16,384 ranks: soon painted and recoloured, no long task while moving, axe finds nothing", {
+  tag: "@alone",
+}, async ({ page }) => {
   await watch(page);
   await inTheme(page, "light");
   await page.setViewportSize({ width: 1680, height: 1000 });

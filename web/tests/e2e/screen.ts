@@ -15,8 +15,10 @@ interface Screen {
 }
 
 export const test = base.extend<Screen>({
-  baseURL: async ({ baseURL }, use) => {
-    await use(baseURL ?? `http://127.0.0.1:${process.env.MESHWRIGHT_WEB_PORT}`);
+  // Each worker has a service of its own: what one changes the other does not see.
+  baseURL: async ({ baseURL }, use, { parallelIndex }) => {
+    const ports = (process.env.MESHWRIGHT_WEB_PORTS ?? "").split("-");
+    await use(baseURL ?? `http://127.0.0.1:${ports[parallelIndex]}`);
   },
   noise: [
     async ({ page }, use) => {
@@ -42,6 +44,9 @@ export async function inTheme(page: Page, theme: Theme): Promise<void> {
 /** No violation of WCAG 2.2 A and AA, nor of axe's best practices. */
 export async function expectAccessible(page: Page): Promise<void> {
   const found = await new AxeBuilder({ page })
+    // Only what is wrong is told with its place; the pages have no frames that would need a page of their own to merge.
+    .options({ resultTypes: ["violations"] })
+    .setLegacyMode()
     .withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"])
     .analyze();
   expect(
@@ -66,7 +71,8 @@ export async function slowScript(page: Page, name: string, ms: number): Promise<
   });
 }
 
-/** A picture to look at, under test-results/pictures; compared with nothing. */
+/** A picture to look at, under test-results/pictures, if MESHWRIGHT_PICTURES is set; compared with nothing. */
 export async function picture(page: Page, name: string): Promise<void> {
+  if (!process.env.MESHWRIGHT_PICTURES) return;
   await page.screenshot({ path: `test-results/pictures/${name}.png`, fullPage: true });
 }

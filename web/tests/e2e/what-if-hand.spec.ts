@@ -27,7 +27,7 @@ function watchLatency(): void {
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-answers"] });
 }
 
-test("numbers follow the hand", async ({ page }) => {
+test("numbers follow the hand", { tag: "@alone" }, async ({ page }) => {
   await page.addInitScript(watchLatency);
   await page.setViewportSize({ width: 1280, height: 1400 });
   await page.goto("/plans/dense/what-if");
