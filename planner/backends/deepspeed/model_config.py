@@ -15,7 +15,7 @@ from typing import Any
 from planner.backends.rules.rule import used_kinds
 from planner.backends.rules.training_recipe import Routing, routing, stretch
 from planner.model.hf_config import model_from_hf_config
-from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec, MoeSpec
+from planner.model.spec import LayerSpec, ModelSpec, MoeSpec, TokenMixer
 from profiles.errors import DocumentInvalid
 
 _WHERE = "model_config.json"
@@ -68,7 +68,7 @@ def _base(spec: ModelSpec) -> dict[str, Any]:
     }
 
 
-def _rope(spec: ModelSpec, attention: AttentionSpec) -> dict[str, Any]:
+def _rope(spec: ModelSpec, attention: TokenMixer) -> dict[str, Any]:
     """``rope_parameters`` (transformers 5.23 modeling_rope_utils.py: _compute_yarn_parameters, _compute_llama3_*)."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": spec.rotary_base}
     found = stretch(spec)

@@ -12,7 +12,7 @@ from planner.backends.megatron.arguments import Words
 from planner.backends.megatron.model_rules import QUICK_GELU, linear_biases
 from planner.backends.rules.rule import mixture, used_kinds
 from planner.backends.rules.training_recipe import Routing, routing, stretch
-from planner.model.spec import AttentionSpec, ModelSpec, MoeSpec
+from planner.model.spec import ModelSpec, MoeSpec, TokenMixer
 from planner.question.problem import Workload
 
 VOCABULARY_MULTIPLE = 128
@@ -133,7 +133,7 @@ def list_pattern(values: list[bool]) -> str:
     return f"({'+'.join(runs)})"
 
 
-def _attention_flags(attention: AttentionSpec) -> dict[str, Words]:
+def _attention_flags(attention: TokenMixer) -> dict[str, Words]:
     flags: dict[str, Words] = {"--num-attention-heads": (str(attention.num_heads),)}
     if attention.kind == "mla":
         rope = attention.qk_rope_head_dim or 0
