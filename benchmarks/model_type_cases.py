@@ -7,6 +7,8 @@ import json
 import warnings
 from typing import Any
 
+from planner.model.spec import ModelSpec
+
 
 def _each(names: str, value: Any) -> dict[str, Any]:
     return dict.fromkeys(names.split(), value)
@@ -301,7 +303,7 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
     return round(float((ours - _scan_flops(spec)) * length / _without_scans(counter, model)), 5)
 
 
-def _scan_flops(spec: Any) -> float:
+def _scan_flops(spec: ModelSpec) -> float:
     """Of our FLOPs of a token, those of scans and short convolutions."""
     from planner.model.operators import layer_operators
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from planner.backends.megatron.model_rules import GELU_NAMES, linear_biases
 from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
+from planner.backends.rules.token_mixers import beyond_attention
 from planner.model.spec import ModelSpec, TokenMixer
 
 
@@ -25,6 +26,9 @@ class Builds:
 
 
 def _attention(model: ModelSpec) -> str | None:
+    other = beyond_attention(model)
+    if other is not None:
+        return other
     for attention in (kind.attention for kind in used_kinds(model)):
         if attention.kind == "mla":
             return "latent attention"
