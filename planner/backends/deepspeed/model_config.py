@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from planner.backends.deepspeed.hybrid_config import HYBRID_WRITERS
 from planner.backends.rules.rule import used_kinds
 from planner.backends.rules.training_recipe import Routing, routing, stretch
 from planner.model.hf_config import model_from_hf_config
@@ -281,6 +282,7 @@ _WRITERS: dict[str, Callable[[ModelSpec], dict[str, Any]]] = {
     "qwen3_moe": _qwen_moe,
     "glm4_moe": _glm4_moe,
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2"), _deepseek),
+    **HYBRID_WRITERS,
     "gpt2": _gpt2,
     "gpt_neox": _gpt_neox,
 }

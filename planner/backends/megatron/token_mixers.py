@@ -6,8 +6,10 @@
   attention, ``-`` MLP, ``E`` experts), ``|`` between pipeline chunks.
 
 Facts: Megatron-LM core_v0.19.0 (0.19.2 has no tag of its own): core/transformer/transformer_config.py:294-368 and
-1347-1395, core/models/gpt/experimental_attention_variant_module_specs.py, core/models/hybrid/hybrid_layer_allocation.py,
-core/ssm/mamba_mixer.py:150-276, core/ssm/mamba_context_parallel.py:96-120.
+1347-1395, core/models/gpt/experimental_attention_variant_module_specs.py,
+core/models/hybrid/hybrid_layer_allocation.py, core/ssm/mamba_mixer.py:150-276,
+core/ssm/mamba_context_parallel.py:96-120.  The Mamba-2 mixer has chunks of 128 tokens whatever the model says, which
+changes the tiling of its kernel, not the result.
 """
 
 from __future__ import annotations
@@ -26,9 +28,6 @@ from planner.plan.plan import ChunkPlan
 Way = Literal["gpt", "gated_delta_net", "dsa", "pattern"]
 PATTERN = "--hybrid-layer-pattern"
 SPEC: Words = ("megatron.core.models.hybrid.hybrid_layer_specs", "hybrid_stack_spec")
-_CHUNK = 128
-"""Tokens of a chunk that Megatron's Mamba-2 mixer has fixed (mamba_mixer.py:165); the model's own may be another one,
-which changes the kernel's tiling, not the result."""
 
 
 def way(model: ModelSpec) -> Way:

@@ -37,6 +37,7 @@ def import_nemotron_h(reader: ConfigReader, name: str) -> ModelSpec:
     if keys.optional("num_nextn_predict_layers", minimum=0):
         said = "asks for multi-token-prediction modules of more than one block, which are not modelled"
         reader.refuse("num_nextn_predict_layers", said, "set it to 0 to plan the model without them")
+    keys.on("tie_word_embeddings")
     hidden, pattern = keys.width("hidden_size"), _pattern(keys)
     blocks = {symbol: _layer(keys, symbol, hidden) for symbol in sorted(set(pattern))}
     kinds, runs = runs_of([blocks[symbol] for symbol in pattern])
@@ -47,7 +48,7 @@ def import_nemotron_h(reader: ConfigReader, name: str) -> ModelSpec:
         vocab_size=keys.integer("vocab_size"),
         layer_kinds=kinds,
         layer_runs=runs,
-        tie_embeddings=keys.on("tie_word_embeddings"),
+        tie_embeddings=False,  # the class has no tied weights, whatever the key says
         max_sequence_length=keys.integer("max_position_embeddings"),
         activation_function=keys.text("mlp_hidden_act", "relu2"),
         position="none",
