@@ -47,6 +47,8 @@ def mixer_problem(model: ModelSpec) -> str | None:
     if beyond_attention(model) is None:
         return None
     kinds, found = used_kinds(model), way(model)
+    if found == "pattern" and model.mtp is not None:
+        return "multi-token prediction behind a hybrid pattern"
     names = {kind.attention.kind for kind in kinds}
     for name in ("kimi_delta", "mamba1", "lightning", "short_conv"):
         if name in names:

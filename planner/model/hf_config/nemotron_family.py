@@ -15,7 +15,7 @@ from planner.model.hf_config.reader import MAX_LAYERS, ConfigReader
 from planner.model.layer_runs import runs_of
 from planner.model.mixers.absent import AbsentMixerSpec
 from planner.model.mixers.mamba import Mamba2Spec
-from planner.model.spec import LayerSpec, MlpSpec, ModelSpec, MoeSpec
+from planner.model.spec import LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec
 
 _WORDS = {"linear_attention": "M", "mamba": "M", "full_attention": "*", "attention": "*", "mlp": "-", "moe": "E"}
 _DEFAULT = "ME*-"
@@ -28,19 +28,23 @@ _EXPERTS = Experts(
     score_function="sigmoid",
     groups=True,
 )
+_EXPERT_KEYS = ("n_routed_experts", "n_shared_experts", "moe_intermediate_size", "n_group", "topk_group")
 _MAMBA = ("mamba_num_heads", "mamba_head_dim", "ssm_state_size", "n_groups", "conv_kernel", "chunk_size")
 
 
 def import_nemotron_h(reader: ConfigReader, name: str) -> ModelSpec:
-    """Read a Nemotron-H; multi-token-prediction modules of several blocks are refused."""
+    """Read a Nemotron-H; its multi-token-prediction modules are attention and experts in one layer."""
     keys = ClassKeys(reader, "nemotron_h")
-    if keys.optional("num_nextn_predict_layers", minimum=0):
-        said = "asks for multi-token-prediction modules of more than one block, which are not modelled"
-        reader.refuse("num_nextn_predict_layers", said, "set it to 0 to plan the model without them")
     keys.on("tie_word_embeddings")
     hidden, pattern = keys.width("hidden_size"), _pattern(keys)
     blocks = {symbol: _layer(keys, symbol, hidden) for symbol in sorted(set(pattern))}
+    if "E" not in pattern:
+        for key in _EXPERT_KEYS:  # the class has defaults for them whether or not a layer routes
+            keys.optional(key, minimum=0)
     kinds, runs = runs_of([blocks[symbol] for symbol in pattern])
+    predicted = keys.optional("num_nextn_predict_layers", minimum=0)
+    if predicted:
+        kinds = (*kinds, _predicting(keys, hidden))
     return ModelSpec(
         name=name,
         family="nemotron_h",
@@ -50,10 +54,23 @@ def import_nemotron_h(reader: ConfigReader, name: str) -> ModelSpec:
         layer_runs=runs,
         tie_embeddings=False,  # the class has no tied weights, whatever the key says
         max_sequence_length=keys.integer("max_position_embeddings"),
+        mtp=MtpSpec(num_layers=predicted, kind=len(kinds) - 1) if predicted else None,
         activation_function=keys.text("mlp_hidden_act", "relu2"),
         position="none",
         norm_epsilon=keys.number("layer_norm_epsilon", 1e-5),
     )
+
+
+def _predicting(keys: ClassKeys, hidden: int) -> LayerSpec:
+    """The layer of a multi-token-prediction module: attention, then experts, each with its norm."""
+    words = keys.reader.strings("mtp_layers_block_type") or ["full_attention", "moe"]
+    given = keys.reader.text("mtp_hybrid_override_pattern", default="".join(_WORDS.get(word, "?") for word in words))
+    if given != "*E":
+        said = f"must be attention followed by experts (*E), is {given[:40]!r}"
+        keys.reader.refuse(
+            "mtp_hybrid_override_pattern", said, "set num_nextn_predict_layers to 0 to plan without them"
+        )
+    return LayerSpec(attention=read_attention(keys, _ATTENTION, hidden), moe=_experts(keys))
 
 
 def _pattern(keys: ClassKeys) -> str:
