@@ -7,6 +7,8 @@ import json
 import warnings
 from typing import Any
 
+from planner.model.spec import ModelSpec
+
 
 def _each(names: str, value: Any) -> dict[str, Any]:
     return dict.fromkeys(names.split(), value)
@@ -34,6 +36,18 @@ SMALL: dict[str, Any] = {
     "kv_lora_rank": 16,
     **_each("pad_token_id bos_token_id eos_token_id", 1),
     "moe_layer_end_index": -1,
+    **_each("linear_num_key_heads linear_num_heads index_n_heads", 3),
+    **_each("linear_num_value_heads mamba_num_heads", 6),
+    **_each("linear_key_head_dim linear_head_dim mamba_head_dim", 12),
+    "linear_value_head_dim": 20,
+    **_each("ssm_state_size state_size mamba_d_state", 24),
+    "mamba_n_heads": 8,
+    **_each("mamba_n_groups n_groups", 2),
+    "mamba_d_ssm": 64,
+    **_each("chunk_size mamba_chunk_size block_size index_topk", 16),
+    "mamba_dt_rank": 9,
+    **_each("moe_shared_expert_intermediate_size", 36),
+    "layers_block_type": ["linear_attention", "mlp", "full_attention", "moe", "linear_attention"],
 }
 """Keys of the small config, set where the class has them and still builds; in this order."""
 
@@ -56,8 +70,32 @@ CHANGES: dict[str, list[Any]] = {
     **_each("dense_intermediate_size intermediate_size_mlp", [72]),
     **_each("patch_size image_size", [28]),
     "spatial_merge_size": [1],
+    **_each("linear_num_key_heads index_n_heads", [2]),
+    **_each("linear_num_value_heads linear_num_heads mamba_num_heads", [12]),
+    **_each("linear_key_head_dim linear_value_head_dim linear_head_dim mamba_head_dim index_head_dim", [72]),
+    **_each("linear_conv_kernel_dim conv_kernel mamba_d_conv", [3]),
+    **_each("ssm_state_size state_size mamba_d_state", [40]),
+    **_each("mamba_n_heads mamba_n_groups n_groups", [4]),
+    **_each("mamba_d_ssm", [128, None]),
+    **_each("time_step_rank mamba_dt_rank", [5, "auto"]),
+    **_each("expand mamba_expand attn_layer_period expert_layer_period", [3]),
+    "moe_latent_size": [28],
+    "moe_shared_expert_intermediate_size": [52],
+    "num_dense_layers": [1],
+    "attn_layer_indices": [[1, 3]],
+    "full_attn_idxs": [[0, 2]],
+    "layers_block_type": [["moe", "full_attention"]],
+    "indexer_types": [["full", "shared", "full", "shared", "shared"]],
+    "layer_types": [["linear_attention", "full_attention", "full_attention", "linear_attention", "full_attention"]],
+    "block_multiple_of": [32],
 }
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
+
+
+LISTED: dict[str, dict[str, Any]] = {
+    "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]},
+}
+"""Keys without which a class does not build."""
 
 
 def judged(model_type: str, class_name: str) -> dict[str, Any]:
@@ -175,8 +213,8 @@ def small_config(model_type: str, class_name: str) -> tuple[Any, Any | None]:
         builds = True
     except Exception:
         builds = False
-    changes: dict[str, Any] = {}
-    wanted = _paths(default)
+    changes: dict[str, Any] = dict(LISTED.get(model_type, {}))
+    wanted = _paths(default) | changes
     try:  # all at once, then key by key
         build(class_name, made(model_type, wanted))
         changes = wanted
@@ -249,6 +287,9 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
         return None
     try:
         config = copy.deepcopy(config)
+        if getattr(config, "index_topk", None):  # the classes score all tokens and mask those that are not chosen
+            config.index_topk = length
+            spec = model_from_hf_config(written(config), "surveyed", "config.json")
         if getattr(config, "kv_lora_rank", None):  # latent attention runs with as many key-value heads only
             config.num_key_value_heads = config.num_attention_heads
             config.head_dim = config.qk_rope_head_dim  # the width that these classes rotate
@@ -258,5 +299,28 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
             model(input_ids=torch.zeros(1, length, dtype=torch.long), use_cache=False)
     except Exception:
         return None
-    ours = forward_flops_per_token(spec.model_copy(update={"mtp": None}), length, causal=False) * length
-    return round(float(ours / counter.get_total_flops()), 5)
+    ours = forward_flops_per_token(spec.model_copy(update={"mtp": None}), length, causal=False)
+    return round(float((ours - _scan_flops(spec)) * length / _without_scans(counter, model)), 5)
+
+
+def _scan_flops(spec: ModelSpec) -> float:
+    """Of our FLOPs of a token, those of scans and short convolutions."""
+    from planner.model.operators import layer_operators
+
+    return sum(run.count * op.flops for run in spec.layer_runs for op in layer_operators(spec, run.kind))
+
+
+def _without_scans(counter: Any, model: Any) -> float:
+    """Torch's count outside scans and short convolutions.
+
+    Without their kernels the classes run them by other operations (chunks or steps in torch, point-wise sums that are
+    not counted): what a mixer runs itself, and its convolution, are left out on both sides.
+    """
+    counts = {name.split(".", 1)[-1]: sum(each.values()) for name, each in counter.get_flop_counts().items()}
+    total = float(counter.get_total_flops())
+    for name, module in model.named_modules():
+        if not hasattr(module, "layer_type") or name not in counts:
+            continue
+        children = {child: counts.get(f"{name}.{child}", 0) for child, _ in module.named_children()}
+        total -= counts[name] - sum(value for child, value in children.items() if child not in ("conv", "conv1d"))
+    return total

@@ -102,7 +102,9 @@ def class_defaults() -> dict[str, Any]:
     from planner.model.hf_config.vision_models import VISION_MODELS
 
     types = {}
-    for model_type in sorted({*TABLES, *NESTED, *VISION_MODELS, "falcon", "gpt_bigcode", "gpt_neox_japanese"}):
+    for model_type in sorted(
+        {*TABLES, *NESTED, *VISION_MODELS, "falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese"}
+    ):
         known = CONFIG_MAPPING[model_type]
         base = {field.name for field in dataclasses.fields(transformers.PreTrainedConfig)}
         fields = {field.name: field.default for field in dataclasses.fields(known)}
@@ -119,6 +121,8 @@ def class_defaults() -> dict[str, Any]:
             if rope.get(key) is not None:
                 plain.setdefault(key, rope[key])
         aliases = {name: key for name, key in known.attribute_map.items() if key in plain}
+        # Keys that the file holds under another name than the class's own field.
+        aliases |= {key: name for name, key in known.attribute_map.items() if name in plain and key not in plain}
         types[model_type] = {"defaults": dict(sorted(plain.items())), "aliases": dict(sorted(aliases.items()))}
     return {"source": f"transformers {transformers.__version__}", "types": types}
 

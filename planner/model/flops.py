@@ -2,7 +2,8 @@
 
 ``forward + backward = 3 * forward``: two FLOPs a multiply-add, and the backward pass runs each matmul twice (input and
 weight gradient).  Counted: every matmul that a token meets (``6 * N_active`` without look-up tables, biases and
-norms), the vocabulary matmul, and attention ``2 * context * heads * (qk_dim + v_dim)``.  Not counted: the embedding
+norms), the vocabulary matmul, attention ``2 * context * heads * (qk_dim + v_dim)``, and what other token mixers say
+their chunked kernels run (``planner.model.mixers``).  Not counted: the embedding
 look-up, point-wise work, and recomputation - this is the numerator of model-FLOPs utilization (MFU), not of hardware
 utilization (HFU).  A causal token sees ``(s + 1) / 2`` tokens on average, a sliding window ``w`` at most ``w``.  Many
 papers (Narayanan et al., arXiv 2104.04473, equation 3; Korthikanti et al., arXiv 2205.05198, equation 8) count all
@@ -36,10 +37,14 @@ def attention_context(sequence_length: int, window: int | None, *, causal: bool)
 
 
 def forward_flops(operator: Operator, sequence_length: int, *, causal: bool = True) -> float:
-    """Matmul and attention FLOPs of one operator for one token of the layer; 0 for point-wise operators."""
+    """FLOPs of one operator for one token of the layer: matmuls, attention, scans; 0 for point-wise operators."""
     if operator.op_class == "attention":
         context = attention_context(sequence_length, operator.window, causal=causal and operator.causal)
         return 2.0 * context * operator.num_heads * (operator.qk_dim + operator.v_dim)
+    if operator.op_class == "index_scores":
+        return 2.0 * attention_context(sequence_length, None, causal=causal) * operator.num_heads * operator.qk_dim
+    if operator.flops:
+        return operator.flops
     return 2.0 * operator.in_features * operator.out_features * operator.tokens_per_token
 
 

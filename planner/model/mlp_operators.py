@@ -118,11 +118,37 @@ def moe_operators(moe: MoeSpec, hidden_size: int, *, input_from: str, input_kept
             saved_bytes_per_element=4.0,
             saved_from="router",
         ),
-        _permute("dispatch", moe, hidden_size),
-        *_experts(moe, hidden_size),
-        _permute("combine", moe, hidden_size),
+        *(_latent_projection("latent_down", hidden_size, moe) if moe.latent_size else ()),
+        _permute("dispatch", moe, moe.latent_size or hidden_size),
+        *_experts(moe, moe.latent_size or hidden_size),
+        _permute("combine", moe, moe.latent_size or hidden_size),
+        *(_latent_projection("latent_up", hidden_size, moe) if moe.latent_size else ()),
         *(_shared_experts(moe, hidden_size, input_from) if moe.shared_intermediate_size else ()),
     )
+
+
+def _latent_projection(name: str, hidden_size: int, moe: MoeSpec) -> tuple[Operator, ...]:
+    """Projection to or from the width of latent experts; every tp rank has all of it, on its own tokens."""
+    latent = moe.latent_size or hidden_size
+    down = name == "latent_down"
+    width = (hidden_size, latent) if down else (latent, hidden_size)
+    parameters = width[0] * width[1] + (width[1] if moe.latent_bias else 0)
+    operator = Operator(
+        name=name,
+        op_class="matmul",
+        module="moe",
+        shard="replicated",
+        parameters=parameters,
+        replicated_parameters=parameters,
+        in_features=width[0],
+        out_features=width[1],
+        read_width=width[0],
+        write_width=width[1],
+        saved_width=0 if down else latent,  # the router keeps the input of the first
+        saved_shard=None if down else "sequence",
+        saved_from="" if down else "combine",
+    )
+    return (operator,)
 
 
 def _permute(name: str, moe: MoeSpec, hidden_size: int) -> Operator:

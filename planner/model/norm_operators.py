@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from planner.model.mixers.kinds import NormKind
 from planner.model.operator import Operator
-from planner.model.spec import NormKind
 
 _VECTORS_PER_NORM: dict[str, int] = {"rms": 1, "layer": 2, "layer_no_bias": 1, "none_affine": 0}
 

@@ -9,10 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+SCANS = ("chunk_scan", "selective_scan")
+"""Classes that run along the sequence with a state: context parallelism has to give them whole sequences."""
 OperatorClass = Literal[
     "matmul",  # weight matrix times tokens
     "grouped_matmul",  # one weight matrix an expert
     "attention",  # scaled dot-product attention, fused (flash)
+    "chunk_scan",  # recurrence over the sequence by chunks: small matmuls on tensor cores
+    "selective_scan",  # recurrence of each channel, without tensor cores (Mamba-1)
+    "convolution",  # short depthwise convolution over the sequence, with what is fused around it
+    "gate",  # point-wise activation or gate inside a token mixer
+    "index_scores",  # scores of all earlier tokens and the best of them (sparse attention)
     "norm",
     "activation",  # point-wise non-linearity, gated or not
     "rope",
@@ -48,6 +55,8 @@ class Operator:
     matmul-like: ``flops = 2 * in_features * out_features`` a token (times ``tokens_per_token``).
     attention:   ``flops = 2 * context * num_heads * (qk_dim + v_dim)`` a token; context = (s + 1) / 2 when causal,
                  limited by ``window``.
+    index_scores: ``flops = 2 * context * num_heads * qk_dim`` a token, the whole causal context.
+    scans, convolution: ``flops`` as their mixer states them.
     point-wise:  reads ``read_width`` and writes ``write_width`` elements a token.
 
     ``read_width``, ``write_width`` and ``saved_width`` are for one token of the *layer*: ``tokens_per_token`` is
@@ -68,6 +77,8 @@ class Operator:
     """Rows of the operator for each token of the layer: top_k for routed experts."""
     read_width: int = 0
     write_width: int = 0
+    flops: float = 0.0
+    """Forward FLOPs of one token where widths do not state them: scans and convolutions, unsharded."""
     num_heads: int = 0
     num_kv_heads: int = 0
     qk_dim: int = 0

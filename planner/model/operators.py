@@ -23,7 +23,9 @@ GPT layer keeps ``16`` elements = 32 bytes a token and hidden feature:
 
 from __future__ import annotations
 
-from planner.model.attention_operators import attention_operators
+from dataclasses import replace
+
+from planner.model.mixers import mixer_operators
 from planner.model.mlp_operators import mlp_operators, moe_operators
 from planner.model.norm_operators import norm_operator, residual_operator
 from planner.model.operator import Operator
@@ -56,10 +58,10 @@ def _transformer_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tup
         return _parallel_layer(layer, hidden_size, rope=rope)
     operators: list[Operator] = []
     stream = ""
-    for block in ("attention", "mlp"):
+    for block in _parts(layer):
         source = stream
-        # A single norm in a sequential layer stands before attention.
-        if pre and (block == "attention" or layer.num_norms > 1):
+        # A single norm in a sequential layer stands before its first part.
+        if pre and (not operators or layer.num_norms > 1):
             operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=source))
             source = f"{block}_norm"
         operators += _block(layer, hidden_size, block, source, rope=rope)
@@ -72,6 +74,14 @@ def _transformer_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tup
             operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=stream))
             stream = f"{block}_norm"
     return tuple(operators)
+
+
+def _parts(layer: LayerSpec) -> tuple[str, ...]:
+    """The parts of a sequential layer; a layer of one part only has one norm and one sum."""
+    if layer.attention.kind == "none":
+        return ("mlp",)
+    alone = layer.mlp is None and layer.moe is None and layer.num_norms == 1
+    return ("attention",) if alone else ("attention", "mlp")
 
 
 def _parallel_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tuple[Operator, ...]:
@@ -87,11 +97,22 @@ def _parallel_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tuple[
     return tuple(operators)
 
 
+def _mixers(layer: LayerSpec, hidden_size: int, source: str, *, rope: bool) -> tuple[Operator, ...]:
+    """The token mixer, and the one beside it, which reads the same tensor (kept once)."""
+    first = mixer_operators(layer.attention, hidden_size, norm=layer.norm, rope=rope, input_from=source)
+    if layer.beside is None:
+        return first
+    second = mixer_operators(layer.beside, hidden_size, norm=layer.norm, rope=rope, input_from=source)
+    renamed = [replace(op, name=f"beside_{op.name}", saved_from=f"beside_{op.saved_from}") for op in second[1:]]
+    start = replace(second[0], name=f"beside_{second[0].name}", saved_width=0, saved_shard=None, saved_from="")
+    return (*first, start, *renamed, residual_operator("mixer_sum", hidden_size))
+
+
 def _block(
     layer: LayerSpec, hidden_size: int, block: str, source: str, *, rope: bool, input_kept: bool = False
 ) -> tuple[Operator, ...]:
     if block == "attention":
-        return attention_operators(layer.attention, hidden_size, norm=layer.norm, rope=rope, input_from=source)
+        return _mixers(layer, hidden_size, source, rope=rope)
     if layer.moe is not None:
         return moe_operators(layer.moe, hidden_size, input_from=source, input_kept=input_kept)
     if layer.mlp is not None:

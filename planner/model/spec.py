@@ -11,48 +11,29 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from planner.model.mixers import TokenMixer
+from planner.model.mixers.kinds import NormKind
+from planner.model.mixers.mamba import Mamba2Spec
+from planner.model.mixers.softmax import AttentionSpec
 from profiles.document import Document
 
-NormKind = Literal["rms", "layer", "layer_no_bias", "none_affine"]
+__all__ = [
+    "AttentionSpec",
+    "LayerRun",
+    "LayerSpec",
+    "MlpSpec",
+    "ModelSpec",
+    "MoeSpec",
+    "MtpSpec",
+    "NormKind",
+    "NormPlacement",
+    "PositionKind",
+    "TokenMixer",
+    "VisionSpec",
+]
+
 NormPlacement = Literal["pre", "post_branch", "post_residual"]
 PositionKind = Literal["rope", "learned", "alibi", "none"]
-
-
-class AttentionSpec(Document):
-    """Self-attention of one layer kind.
-
-    ``gqa`` covers multi-head, grouped-query and multi-query attention; ``mla`` is DeepSeek's latent attention
-    (arXiv 2405.04434, section 2.1): then ``head_dim = qk_nope_head_dim + qk_rope_head_dim``.
-    """
-
-    kind: Literal["gqa", "mla"] = "gqa"
-    num_heads: int = Field(gt=0)
-    num_kv_heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0, description="query/key width of one head")
-    v_head_dim: int = Field(gt=0, description="value width of one head")
-    qkv_bias: bool = False
-    output_bias: bool = False
-    qk_norm: Literal["none", "per_head", "full_width"] = "none"
-    qk_norm_bias: bool = False
-    sinks: bool = Field(default=False, description="one learned sink logit a head (gpt_oss)")
-    sliding_window: int | None = Field(default=None, gt=0, description="tokens seen to the left; None = all")
-    causal: bool = True
-    q_lora_rank: int | None = Field(default=None, gt=0)
-    kv_lora_rank: int | None = Field(default=None, gt=0)
-    qk_rope_head_dim: int | None = Field(
-        default=None, gt=0, description="rotated part of head_dim; None = all of it, where the model has rope"
-    )
-    logit_softcap: float | None = Field(default=None, gt=0, description="tanh cap on attention logits (gemma2)")
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.num_heads % self.num_kv_heads:
-            raise ValueError(f"num_kv_heads = {self.num_kv_heads} must divide num_heads = {self.num_heads}")
-        if self.kind == "mla" and (self.kv_lora_rank is None or self.qk_rope_head_dim is None):
-            raise ValueError("latent attention needs kv_lora_rank and qk_rope_head_dim")
-        if self.qk_rope_head_dim is not None and self.qk_rope_head_dim > self.head_dim:
-            raise ValueError(f"qk_rope_head_dim = {self.qk_rope_head_dim} exceeds head_dim = {self.head_dim}")
-        return self
 
 
 class MlpSpec(Document):
@@ -78,6 +59,15 @@ class MoeSpec(Document):
     score_function: Literal["softmax", "sigmoid"] = "softmax"
     num_groups: int = Field(default=1, gt=0, description="expert groups of group-limited routing; 1 = none")
     top_k_groups: int = Field(default=1, gt=0, description="groups that one token may reach")
+    latent_size: int | None = Field(
+        default=None,
+        gt=0,
+        exclude_if=lambda size: size is None,
+        description="width of the routed experts' input and output where it is not the layer's (nemotron_h)",
+    )
+    latent_bias: bool = Field(
+        default=False, exclude_if=lambda on: not on, description="biases of the two projections of latent experts"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -87,7 +77,7 @@ class MoeSpec(Document):
 
 
 class LayerSpec(Document):
-    """One kind of transformer layer: attention, then an MLP or a mixture of experts.
+    """One kind of layer: a token mixer, then an MLP or a mixture of experts; one of the two may be missing.
 
     ``num_norms`` counts hidden-wide norms in the layer (2 for pre-norm, 4 for gemma's sandwich, 1 for falcon-like
     parallel residuals).  ``norm_placement``: ``pre`` = before attention and MLP; ``post_branch`` = on their outputs,
@@ -95,7 +85,12 @@ class LayerSpec(Document):
     are always pre and post_branch together.
     """
 
-    attention: AttentionSpec
+    attention: TokenMixer = Field(description="the token mixer: attention, or another kind")
+    beside: Mamba2Spec | None = Field(
+        default=None,
+        exclude_if=lambda mixer: mixer is None,
+        description="a second mixer that reads the same norm and adds to the same sum (falcon_h1)",
+    )
     mlp: MlpSpec | None = None
     moe: MoeSpec | None = None
     norm: NormKind = "rms"
@@ -107,6 +102,8 @@ class LayerSpec(Document):
     def _consistent(self) -> Self:
         if self.mlp is not None and self.moe is not None:
             raise ValueError("a layer has an mlp or a moe, not both")
+        if self.attention.kind == "none" and self.mlp is None and self.moe is None:
+            raise ValueError("a layer without token mixer needs an mlp or a moe")
         return self
 
 

@@ -20,6 +20,7 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import context_parallel_sequence, exact_batch, positions
 from planner.backends.rules.overlap import FSDP2, data_parallel, fsdp2_overlap, fsdp2_spelling, plain_spelling
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
+from planner.backends.rules.token_mixers import runs_along_sequence
 from planner.strategy.strategy import Strategy
 
 _LIBRARY = f"accelerate {ACCELERATE_VERSION}"
@@ -62,6 +63,9 @@ def _model_axes(given: RuleInput) -> str | None:
 def _ring_attention(given: RuleInput) -> str | None:
     if given.strategy.cp == 1:
         return None
+    mixer = runs_along_sequence(given.model)
+    if mixer is not None:
+        return f"torch's context parallelism splits attention only, and {mixer} needs the whole sequence: use cp=1"
     for kind in used_kinds(given.model):
         window = kind.attention.sliding_window
         if window and window < given.workload.sequence_length:

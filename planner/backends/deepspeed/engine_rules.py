@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.divisibility import exact_batch, positions
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
+from planner.backends.rules.token_mixers import runs_along_sequence
 
 _DS = f"deepspeed {DEEPSPEED_VERSION}"
 _ULYSSES = f"{_DS} runtime/sequence_parallel/ulysses_sp.py"
@@ -77,6 +78,14 @@ def _sequence_shards(given: RuleInput) -> str | None:
 def _ulysses_latent(given: RuleInput) -> str | None:
     if given.strategy.cp > 1 and any(kind.attention.kind == "mla" for kind in used_kinds(given.model)):
         return "Ulysses assumes one width for queries, keys and values; latent attention has two: use cp=1"
+    return None
+
+
+def ulysses_mixers(given: RuleInput) -> str | None:
+    """Does a state run along the sequence that Ulysses would cut?  It trades heads around attention calls only."""
+    mixer = runs_along_sequence(given.model)
+    if given.strategy.cp > 1 and mixer is not None:
+        return f"the sequence is gathered for attention only, and {mixer} needs all of it: use cp=1"
     return None
 
 
@@ -191,6 +200,9 @@ ENGINE_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("E5", f"{_ULYSSES}:150", _kv_heads, ("cp",)),
     SpaceRule("E6", f"{_ULYSSES} (required_query_shape)", _sequence_shards, ("cp",)),
     SpaceRule("E7", f"{_ULYSSES} (required_key_value_shape)", _ulysses_latent, ("cp",)),
+    SpaceRule(
+        "E18", f"{_ULYSSES} (uattn_wrapper); transformers 5 modeling files of these layers", ulysses_mixers, ("cp",)
+    ),
     SpaceRule("T1", f"{_ULYSSES} (uattn_wrapper)", _ulysses_window, ("cp",)),
     SpaceRule("E8", f"{_DS} runtime/bf16_optimizer.py:61", _muon, ("tp", "cp", "pp", "ep")),
     SpaceRule("E9", f"{_DS} runtime/engine.py (_configure_basic_optimizer)", _muon_offload, ("optimizer_offload",)),

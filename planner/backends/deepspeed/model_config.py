@@ -12,10 +12,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from planner.backends.deepspeed.hybrid_config import HYBRID_WRITERS
 from planner.backends.rules.rule import used_kinds
 from planner.backends.rules.training_recipe import Routing, routing, stretch
 from planner.model.hf_config import model_from_hf_config
-from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec, MoeSpec
+from planner.model.spec import LayerSpec, ModelSpec, MoeSpec, TokenMixer
 from profiles.errors import DocumentInvalid
 
 _WHERE = "model_config.json"
@@ -68,7 +69,7 @@ def _base(spec: ModelSpec) -> dict[str, Any]:
     }
 
 
-def _rope(spec: ModelSpec, attention: AttentionSpec) -> dict[str, Any]:
+def _rope(spec: ModelSpec, attention: TokenMixer) -> dict[str, Any]:
     """``rope_parameters`` (transformers 5.23 modeling_rope_utils.py: _compute_yarn_parameters, _compute_llama3_*)."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": spec.rotary_base}
     found = stretch(spec)
@@ -281,6 +282,7 @@ _WRITERS: dict[str, Callable[[ModelSpec], dict[str, Any]]] = {
     "qwen3_moe": _qwen_moe,
     "glm4_moe": _glm4_moe,
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2"), _deepseek),
+    **HYBRID_WRITERS,
     "gpt2": _gpt2,
     "gpt_neox": _gpt_neox,
 }

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from math import ceil, lcm
 
-from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
+from planner.model.mixers.absent import AbsentMixerSpec
+from planner.model.mixers.delta_rule import DeltaRuleSpec
+from planner.model.mixers.mamba import Mamba1Spec, Mamba2Spec
+from planner.model.mixers.short_conv import ShortConvSpec
+from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec, TokenMixer
 from planner.strategy.strategy import Strategy
 
 HEAD_DIM = 16
@@ -67,11 +71,30 @@ def _tiny_layer(kind: LayerSpec, strategy: Strategy, wanted: Strategy, length: i
     hidden = _heads(strategy) * HEAD_DIM
     return kind.model_copy(
         update={
-            "attention": _tiny_attention(kind.attention, strategy, wanted, length),
+            "attention": _tiny_mixer(kind.attention, strategy, wanted, length),
             "mlp": None if kind.mlp is None else _tiny_mlp(kind.mlp, hidden),
             "moe": None if kind.moe is None else _tiny_experts(kind.moe, strategy, hidden),
         }
     )
+
+
+def _tiny_mixer(mixer: TokenMixer, strategy: Strategy, wanted: Strategy, length: int) -> TokenMixer:
+    heads = _heads(strategy)
+    if isinstance(mixer, AttentionSpec):
+        return _tiny_attention(mixer, strategy, wanted, length)
+    small: dict[str, object] = {"num_heads": heads, "head_dim": HEAD_DIM}
+    if isinstance(mixer, DeltaRuleSpec):
+        small = {"num_value_heads": heads, "num_key_heads": heads}
+        small |= {"key_head_dim": HEAD_DIM, "value_head_dim": HEAD_DIM}
+    elif isinstance(mixer, Mamba2Spec):
+        small |= {"num_groups": heads, "state_size": HEAD_DIM}
+    elif isinstance(mixer, Mamba1Spec):
+        small = {"inner_size": 2 * heads * HEAD_DIM, "time_step_rank": HEAD_DIM}
+    elif isinstance(mixer, ShortConvSpec):
+        small = {"width": heads * HEAD_DIM}
+    elif isinstance(mixer, AbsentMixerSpec):
+        small = {}
+    return mixer.model_copy(update=small)
 
 
 def _tiny_attention(attention: AttentionSpec, strategy: Strategy, wanted: Strategy, length: int) -> AttentionSpec:

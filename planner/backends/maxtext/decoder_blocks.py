@@ -12,7 +12,7 @@ from typing import Any
 
 from planner.backends.rules.rule import mixture, used_kinds
 from planner.backends.rules.training_recipe import Routing, routing, stretch
-from planner.model.spec import AttentionSpec, ModelSpec, MoeSpec
+from planner.model.spec import ModelSpec, MoeSpec, TokenMixer
 
 LLAMA_FACTOR = 8.0
 
@@ -171,7 +171,7 @@ def _activation(block: DecoderBlock) -> str:
     return "silu" if "silu" in block.activations else "gelu"
 
 
-def _latent_keys(attention: AttentionSpec) -> dict[str, Any]:
+def _latent_keys(attention: TokenMixer) -> dict[str, Any]:
     rotated = attention.qk_rope_head_dim or 0
     return {
         "attention_type": "mla",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.backends.maxtext.decoder_blocks import BLOCKS, DecoderBlock, decoder_block, leading_dense_layers
 from planner.backends.maxtext.version import MAXTEXT_VERSION, TYPES
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
-from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec
+from planner.model.spec import LayerSpec, ModelSpec, TokenMixer
 
 _DECODERS = f"maxtext {MAXTEXT_VERSION} layers/nnx_decoders.py:1222-1250"
 _MODELS = f"maxtext {MAXTEXT_VERSION} configs/models/*.yml"
@@ -41,7 +41,7 @@ def _attention(given: RuleInput) -> str | None:
     return _windows(given.model, block, given.workload.sequence_length)
 
 
-def _attention_problem(attention: AttentionSpec, block: DecoderBlock) -> str | None:
+def _attention_problem(attention: TokenMixer, block: DecoderBlock) -> str | None:
     if (attention.kind == "mla") != block.latent:
         return f"block {block.name} has {'latent' if block.latent else 'no latent'} attention"
     if attention.qkv_bias != block.qkv_bias or attention.output_bias != block.linear_bias:

@@ -10,6 +10,7 @@ from planner.backends.megatron.environment import is_blackwell_or_later
 from planner.backends.megatron.layout import is_even, layout_string
 from planner.backends.megatron.model_flags import model_flags, moe_flags, recipe_reasons
 from planner.backends.megatron.recompute import MODULE_FLAGS, offload_modules
+from planner.backends.megatron.token_mixers import PATTERN, pattern, way
 from planner.plan.plan import Plan
 from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
@@ -44,6 +45,8 @@ KERNELS: Mapping[str, Words] = {
     "--cross-entropy-fusion-impl": ("native",),
 }
 """Transformer Engine's own fused loss is refused by the release (training/arguments.py:1643)."""
+SPLIT_FLAGS = frozenset({"--pipeline-model-parallel-layout", "--num-virtual-stages-per-pipeline-rank"})
+"""Flags that a hybrid pattern refuses beside it (training/arguments.py:787-830)."""
 MEMORY_TITLE = "Recompute and offload"
 
 
@@ -52,15 +55,29 @@ def sections(plan: Plan) -> tuple[Section, ...]:
     strategy, problem = plan.chosen(), plan.problem
     architecture = problem.cluster.pools[0].device.architecture
     return (
-        Section("Model", model_flags(problem.model, problem.workload), recipe_reasons(problem.model)),
+        Section("Model", _layers(plan) | model_flags(problem.model, problem.workload), recipe_reasons(problem.model)),
         Section("Experts", moe_flags(problem.model), recipe_reasons(problem.model)),
-        Section("Parallelism", parallel_flags(strategy, layout_of(plan))),
+        Section("Parallelism", _split(plan)),
         Section("Batch", batch_flags(strategy, problem.workload)),
         Section("Precision and optimizer", precision_flags(strategy, problem.workload, architecture)),
         Section("Data parallelism", data_parallel_flags(strategy)),
         Section(MEMORY_TITLE, memory_flags(plan)),
         Section("Kernels", KERNELS, {"--cross-entropy-loss-fusion": "off by default; the plan counts on it"}),
     )
+
+
+def _layers(plan: Plan) -> dict[str, Words]:
+    """The pattern of a hybrid model, which holds its pipeline split too."""
+    if way(plan.problem.model) != "pattern":
+        return {}
+    return {PATTERN: (pattern(plan.problem.model, chunks_in_model_order(layout_of(plan))),)}
+
+
+def _split(plan: Plan) -> dict[str, Words]:
+    flags = parallel_flags(plan.chosen(), layout_of(plan))
+    if way(plan.problem.model) != "pattern":
+        return flags
+    return {flag: words for flag, words in flags.items() if flag not in SPLIT_FLAGS}
 
 
 def parallel_flags(strategy: Strategy, layout: Layout) -> dict[str, Words]:

@@ -10,9 +10,11 @@ from itertools import groupby
 
 from planner.backends.megatron.arguments import Words
 from planner.backends.megatron.model_rules import QUICK_GELU, linear_biases
-from planner.backends.rules.rule import mixture, used_kinds
+from planner.backends.megatron.token_mixers import mixer_flags, way
+from planner.backends.rules.rule import latent, mixture, used_kinds
+from planner.backends.rules.token_mixers import softmax_attention
 from planner.backends.rules.training_recipe import Routing, routing, stretch
-from planner.model.spec import AttentionSpec, ModelSpec, MoeSpec
+from planner.model.spec import ModelSpec, MoeSpec, TokenMixer
 from planner.question.problem import Workload
 
 VOCABULARY_MULTIPLE = 128
@@ -27,7 +29,8 @@ def model_flags(model: ModelSpec, workload: Workload) -> dict[str, Words]:
         "--num-layers": (str(model.num_layers),),
         "--hidden-size": (str(model.hidden_size),),
         "--ffn-hidden-size": (str(widths[0] if widths else moe.expert_intermediate_size if moe else 0),),
-        **_attention_flags(kinds[0].attention),
+        **_attention_flags(softmax_attention(model) or kinds[0].attention),
+        **mixer_flags(model),
         **_window_flags(model),
         "--normalization": ("RMSNorm" if kinds[0].norm == "rms" else "LayerNorm",),
         "--norm-epsilon": (f"{model.norm_epsilon:g}",),
@@ -60,12 +63,14 @@ def moe_flags(model: ModelSpec) -> dict[str, Words]:
         "--moe-router-dtype": ("fp32",),
     }
     pattern = [model.layer_kinds[kind].moe is not None for kind in model.layer_kind_sequence()]
-    if not all(pattern):
+    if not all(pattern) and way(model) != "pattern":  # its letters say it
         flags["--moe-layer-freq"] = (list_pattern(pattern),)
     if moe.shared_intermediate_size:
         flags["--moe-shared-expert-intermediate-size"] = (str(moe.shared_intermediate_size),)
     if moe.shared_gate:
         flags["--moe-shared-expert-gate"] = ()
+    if moe.latent_size:
+        flags["--moe-latent-size"] = (str(moe.latent_size),)
     return flags | _router_flags(moe, routing(model) or Routing())
 
 
@@ -133,7 +138,7 @@ def list_pattern(values: list[bool]) -> str:
     return f"({'+'.join(runs)})"
 
 
-def _attention_flags(attention: AttentionSpec) -> dict[str, Words]:
+def _attention_flags(attention: TokenMixer) -> dict[str, Words]:
     flags: dict[str, Words] = {"--num-attention-heads": (str(attention.num_heads),)}
     if attention.kind == "mla":
         rope = attention.qk_rope_head_dim or 0
@@ -196,11 +201,11 @@ def _position_flags(model: ModelSpec, workload: Workload) -> dict[str, Words]:
     flags: dict[str, Words] = {"--position-embedding-type": (kind,), "--max-position-embeddings": (str(rows),)}
     if kind == "rope":
         flags["--rotary-base"] = (f"{model.rotary_base:.0f}",)
-        attention = used_kinds(model)[0].attention
+        attention = softmax_attention(model) or used_kinds(model)[0].attention
         rotated = attention.qk_rope_head_dim
         if attention.kind == "gqa" and rotated is not None and rotated != attention.head_dim:
             flags["--rotary-percent"] = (f"{rotated / attention.head_dim:g}",)
-    return flags | _stretch_flags(model, latent=used_kinds(model)[0].attention.kind == "mla")
+    return flags | _stretch_flags(model, latent=latent(model))
 
 
 def _stretch_flags(model: ModelSpec, *, latent: bool) -> dict[str, Words]:

@@ -5,9 +5,10 @@ The planner knows them exactly; Megatron's flags have no word for them.
 
 from __future__ import annotations
 
+from planner.backends.megatron.token_mixers import mixer_problem, way
 from planner.backends.rules.forward_factors import forward_factor
 from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
-from planner.model.spec import LayerSpec
+from planner.model.spec import AttentionSpec, LayerSpec
 
 _FLAGS = "megatron-core 0.19.2 training/arguments.py: no flag says it"
 GELU_NAMES = frozenset({"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python"})
@@ -26,7 +27,7 @@ def _norms(given: RuleInput) -> str | None:
         return "different norms in different layers"
     if kinds[0].norm not in ("rms", "layer"):
         return f"the norm {kinds[0].norm!r}; it has RMSNorm and LayerNorm with bias"
-    if any(kind.num_norms != 2 for kind in kinds):
+    if any(kind.num_norms != (1 if way(given.model) == "pattern" else 2) for kind in kinds):
         return "layers that have not exactly two norms (sandwich norms)"
     return "no norm after the last layer" if not given.model.final_norm else None
 
@@ -60,7 +61,8 @@ def _embedding(given: RuleInput) -> str | None:
 
 
 def _one_attention(given: RuleInput) -> str | None:
-    shapes = {kind.attention.model_copy(update={"sliding_window": None}) for kind in used_kinds(given.model)}
+    softmax = [kind.attention for kind in used_kinds(given.model) if isinstance(kind.attention, AttentionSpec)]
+    shapes = {attention.model_copy(update={"sliding_window": None}) for attention in softmax}
     windows = {window for kind in used_kinds(given.model) if (window := kind.attention.sliding_window)}
     if len(shapes) > 1:
         return "attention of different shapes in different layers"
@@ -73,7 +75,7 @@ def _one_mlp(given: RuleInput) -> str | None:
     experts = {kind.moe for kind in kinds if kind.moe}
     if len(dense) > 1 or len(experts) > 1:
         return "MLPs or experts of different sizes in different layers"
-    if any((kind.mlp is None) == (kind.moe is None) for kind in kinds):
+    if way(given.model) != "pattern" and any((kind.mlp is None) == (kind.moe is None) for kind in kinds):
         return "layers that have not exactly one of MLP and experts"
     gated = {mlp.gated for mlp in dense} | {moe.gated for moe in experts}
     return "gated and plain MLPs in one model" if len(gated) > 1 else None
@@ -146,6 +148,10 @@ def _forward(given: RuleInput) -> str | None:
     return forward_factor(given.model)
 
 
+def _mixers(given: RuleInput) -> str | None:
+    return mixer_problem(given.model)
+
+
 _CHECKS = {
     "M1": _vision,
     "M2": _norms,
@@ -160,6 +166,7 @@ _CHECKS = {
     "M11": _activation,
     "M12": _router,
     "M19": _forward,
+    "M20": _mixers,
 }
 
 

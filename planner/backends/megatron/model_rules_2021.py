@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from planner.backends.megatron.model_rules import GELU_NAMES, linear_biases
 from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
-from planner.model.spec import AttentionSpec, ModelSpec
+from planner.backends.rules.token_mixers import beyond_attention
+from planner.model.spec import ModelSpec, TokenMixer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,9 @@ class Builds:
 
 
 def _attention(model: ModelSpec) -> str | None:
+    other = beyond_attention(model)
+    if other is not None:
+        return other
     for attention in (kind.attention for kind in used_kinds(model)):
         if attention.kind == "mla":
             return "latent attention"
@@ -35,7 +39,7 @@ def _attention(model: ModelSpec) -> str | None:
     return None
 
 
-def _has_more(attention: AttentionSpec) -> bool:
+def _has_more(attention: TokenMixer) -> bool:
     return bool(attention.sliding_window or attention.logit_softcap or attention.sinks or attention.qk_norm != "none")
 
 

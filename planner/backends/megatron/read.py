@@ -15,6 +15,7 @@ from planner.backends.megatron.arguments import ARGUMENTS_FILE, ArgumentReader, 
 from planner.backends.megatron.flags import CP_KINDS, FSDP_STRATEGIES, GROUP_SIZE, OWN_SWITCHES, SIZES, SWITCHES
 from planner.backends.megatron.layout import even_chunks, parse_layout
 from planner.backends.megatron.recompute import MODULES_BY_FLAG
+from planner.backends.megatron.token_mixers import PATTERN, parse_pattern
 from planner.errors import DocumentInvalid
 from planner.plan.plan import ChunkPlan, StageOffload, StageRecompute
 from planner.strategy.strategy import CpKind, RecomputePolicy, Strategy
@@ -32,6 +33,8 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
 
 def _chunks(reader: ArgumentReader) -> tuple[ChunkPlan, ...]:
     layers = reader.integer("--num-layers")
+    if reader.flag(PATTERN):
+        return parse_pattern(reader.word(PATTERN, ""))
     if reader.flag(LAYOUT):
         return chunks_of_layout(reader, layers)
     pp = reader.integer("--pipeline-model-parallel-size")

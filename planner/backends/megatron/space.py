@@ -17,6 +17,7 @@ from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.recompute import cannot_recompute
 from planner.backends.megatron.spelling import spelled
 from planner.backends.megatron.stage_rules import chunks_in_place, one_offload, one_recompute, some_layers_alone
+from planner.backends.megatron.token_mixers import indexed_context, mixer_heads, pattern_chunks
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import (
     context_kind,
@@ -286,6 +287,19 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", sequence_parallel, ("sp", "tp")),
     SpaceRule("B2", f"{_CONFIG}:1323", _heads, ("tp",)),
     SpaceRule("B2b", f"{_CONFIG}:1338", _kv_heads, ("tp",)),
+    SpaceRule(
+        "B14",
+        f"{_CONFIG}:1375, core/ssm/mamba_mixer.py:260-272, mamba_context_parallel.py:101",
+        mixer_heads,
+        ("tp", "cp"),
+    ),
+    SpaceRule("B15", f"{_CONFIG}:2837", indexed_context, ("cp",)),
+    SpaceRule(
+        "B16",
+        "megatron-core 0.19.2 core/models/hybrid/hybrid_layer_allocation.py",
+        pattern_chunks,
+        ("pp", "vpp"),
+    ),
     SpaceRule("B8", f"{_LAYOUT}:86", _layout_count, ("pp", "vpp")),
     SpaceRule("B11", f"{_CONFIG}:2279", _expert_bias, ("etp",)),
     SpaceRule(

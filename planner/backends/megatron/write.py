@@ -9,6 +9,7 @@ from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import layer_offload, sections
 from planner.backends.megatron.space import TABLE
 from planner.backends.megatron.spelling import overlap_tp_problem
+from planner.backends.megatron.token_mixers import way
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.vocabulary import padded_vocabulary, padding_parameters
 from planner.backends.rules.optimizer_recipe import (
@@ -67,7 +68,7 @@ def write(plan: Plan, version: str) -> BackEndFiles:
         files={
             ARGUMENTS_FILE: write_arguments(sections(plan)),
             DATA_FILE: data_arguments(plan),
-            TRAIN_SCRIPT: _TRAIN_SH,
+            TRAIN_SCRIPT: train_script(plan),
         },
         script=TRAIN_SCRIPT,
         version=version,
@@ -76,6 +77,13 @@ def write(plan: Plan, version: str) -> BackEndFiles:
         executables=frozenset({TRAIN_SCRIPT}),
         assumptions=assumptions(plan),
     )
+
+
+def train_script(plan: Plan) -> str:
+    """``train.sh``; a hybrid pattern has a program of its own."""
+    if way(plan.problem.model) != "pattern":
+        return _TRAIN_SH
+    return _TRAIN_SH.replace("pretrain_gpt.py", "pretrain_hybrid.py")
 
 
 def offloads_modules(plan: Plan) -> bool:
@@ -131,6 +139,7 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
     if workload.precision == "fp8":
         lines.append("fp8: weights are kept and gathered in bf16 (no --fp8-param-gather).")
     lines += overlap_assumptions(plan)
+    lines += _mixer_assumptions(plan)
     if "activation" in strategy.recompute_modules and any(kind.mlp for kind in used_kinds(model)):
         lines.append("Activation recompute reaches the routed experts only, not the dense layers.")
     if "norm" in strategy.recompute_modules:
@@ -138,6 +147,18 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
     if mixture(model):
         lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
     return tuple(lines)
+
+
+def _mixer_assumptions(plan: Plan) -> tuple[str, ...]:
+    """What the kernels of other token mixers need, and what their time stands on."""
+    needs = {
+        "gated_delta_net": "flash-linear-attention and causal-conv1d are installed (gated DeltaNet).",
+        "pattern": "mamba-ssm and causal-conv1d are installed (Mamba-2).",
+        "dsa": "fast_hadamard_transform is installed (DSA); YOURS: --dsa-indexer-loss-coeff, without which nothing"
+        " trains the indexer.",
+    }
+    said = needs.get(way(plan.problem.model))
+    return () if said is None else (said, "Times of these layers are a roofline's: no profile holds their kernels.")
 
 
 def overlap_assumptions(plan: Plan) -> tuple[str, ...]:

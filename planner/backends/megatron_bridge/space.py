@@ -13,6 +13,7 @@ from planner.backends.megatron.space import PROBLEM_RULES as CORE_PROBLEM_RULES
 from planner.backends.megatron.space import SPACE as CORE_SPACE
 from planner.backends.megatron.space import STRATEGY_RULES as CORE_RULES
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.token_mixers import beyond_attention
 
 _CONFIG = "megatron-bridge 0.6.2 training/config.py"
 
@@ -31,8 +32,16 @@ def _positions(given: RuleInput) -> str | None:
     return None
 
 
+def _mixers(given: RuleInput) -> str | None:
+    said = beyond_attention(given.model)
+    return None if said is None else f"the recipe builds a GPT or MLA provider, not {said}; use --backend megatron"
+
+
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
     *CORE_PROBLEM_RULES,
+    SpaceRule(
+        "X3", "megatron-bridge 0.6.2 models/gpt_provider.py, models/mamba/mamba_provider.py: not emitted", _mixers
+    ),
     SpaceRule("X2", "megatron-bridge 0.6.2 models/gpt_provider.py (max_sequence_length=self.seq_length)", _positions),
 )
 """Those that no strategy mends, as the model's."""

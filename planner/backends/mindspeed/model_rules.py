@@ -8,6 +8,7 @@ from __future__ import annotations
 from planner.backends.megatron.model_rules import MODEL_RULES as LATER_RULES
 from planner.backends.megatron.model_rules import linear_biases
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
+from planner.backends.rules.token_mixers import beyond_attention
 
 _FLAGS = "Megatron-LM core_v0.12.1 megatron/training/arguments.py: no flag says it"
 _CONFIG = "megatron-core 0.12.1 core/transformer/transformer_config.py"
@@ -40,12 +41,17 @@ def _mtp_positions(given: RuleInput) -> str | None:
     return "MTP layers with learned positions" if model.mtp and model.learned_positions else None
 
 
+def _mixers(given: RuleInput) -> str | None:
+    return beyond_attention(given.model)
+
+
 _CHECKS = {
     "M13": (_sinks, _FLAGS),
     "M14": (_windows, "MindSpeed core_r0.12.1 features_manager/transformer/flash_attention (sparse modes 0 and 2)"),
     "M15": (_activation, _FLAGS),
     "M16": (_shared_gate, _FLAGS),
     "M17": (_expert_bias, f"{_CONFIG}:946"),
+    "M21": (_mixers, f"{_FLAGS} for training on Ascend"),
     "M18": (_mtp_positions, "Megatron-LM core_v0.12.1 megatron/training/arguments.py validate_args"),
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from planner.backends.native.capabilities import ACTIVATION_NAMES
 from planner.backends.rules.forward_factors import FORWARD_FACTORS
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
+from planner.backends.rules.token_mixers import beyond_attention
 
 _MODEL = "planner/backends/native/trainer/model.py: not built"
 
@@ -25,7 +26,9 @@ def _latent(given: RuleInput) -> str | None:
 
 
 def _extra_parts(given: RuleInput) -> str | None:
-    model = given.model
+    model, other = given.model, beyond_attention(given.model)
+    if other is not None:
+        return f"{other} are not built; use --backend megatron or accelerate"
     if model.mtp is not None:
         return "multi-token prediction modules are not built; use --backend megatron"
     if model.vision is not None:

@@ -54,10 +54,12 @@ def model_shape(model: ModelSpec, workload: Workload, num_devices: int, *, empty
     moes = [kind.moe for kind in kinds if kind.moe is not None]
     widths = [kind.mlp.intermediate_size for kind in kinds if kind.mlp is not None]
     widths += [moe.shared_intermediate_size for moe in moes if moe.shared_intermediate_size]
+    mixed = [mixer for kind in kinds for mixer in (kind.attention, kind.beside) if mixer is not None]
+    others = {mixer.num_kv_heads for mixer in mixed if mixer.kind not in ("gqa", "mla")}
     towers = [model.vision.layer.attention.num_heads] if model.vision is not None else []
     return ModelShape(
         num_layers=model.num_layers,
-        heads=tuple(sorted({kind.attention.num_heads for kind in kinds} | set(towers))),
+        heads=tuple(sorted(({mixer.num_heads for mixer in mixed} | others | set(towers)) - {0})),
         kv_heads=tuple(sorted({kind.attention.num_kv_heads for kind in kinds if kind.attention.kind == "gqa"})),
         intermediate_sizes=tuple(sorted(set(widths))),
         expert_intermediate_sizes=tuple(sorted({moe.expert_intermediate_size for moe in moes})),

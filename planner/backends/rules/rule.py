@@ -109,4 +109,4 @@ def mixture(model: ModelSpec) -> MoeSpec | None:
 
 def latent(model: ModelSpec) -> bool:
     """Whether attention is DeepSeek's latent attention."""
-    return used_kinds(model)[0].attention.kind == "mla"
+    return any(kind.attention.kind == "mla" for kind in used_kinds(model))

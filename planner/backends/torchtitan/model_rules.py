@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from planner.backends.rules.forward_factors import forward_factor
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
+from planner.backends.rules.token_mixers import beyond_attention
 from planner.backends.torchtitan.family import family_of, num_dense_layers
 
 _TITAN = "torchtitan 0.3.0"
@@ -16,6 +17,9 @@ _FLOAT8_DEVICES = ("ada", "hopper", "blackwell", "rubin", "feynman", "cdna3", "c
 
 def _parts(given: RuleInput) -> str | None:
     model = given.model
+    other = beyond_attention(model)
+    if other is not None:
+        return f"no torchtitan family builds {other}"
     wrong = (
         ("a vision tower", model.vision is not None),
         ("multi-token prediction modules (torchtitan has them without pp and cp only)", model.mtp is not None),

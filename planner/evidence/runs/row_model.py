@@ -40,11 +40,14 @@ BUILTIN_NAMES: tuple[tuple[str, str], ...] = (
     (r"^mixtral[-_]8x22b$", "mixtral-8x22b"),
     (r"^kimi[-_]k2", "kimi-k2"),
     (r"^glm[-_]4\.5$", "glm-4.5"),
+    (r"^nemotron-(3-nano|v3 nano 30b)", "nemotron-3-nano-30b-a3b"),
+    (r"^nemotron-3-super", "nemotron-3-super-120b-a12b"),
+    (r"^qwen3-next-80b", "qwen3-next-80b-a3b"),
 )
 UNSUPPORTED: tuple[tuple[str, str], ...] = (
     (r"\bt5\b|t5[-_:]|^t5", "encoder-decoder models are not modelled"),
     (r"multimodal|llava|mimo|vlm|clip|dit\b|flux|diffusion|whisper", "the row does not describe its other towers"),
-    (r"mamba|hybrid|nemotron-?(h|v3|-3)|qwen3-next|retro", "hybrid (state-space) layers are not modelled"),
+    (r"mamba|hybrid|nemotron-?h|nemotron-3-(5|ultra)|retro", "hybrid layers whose sizes are not in the columns"),
     (r"switch|dlrm|retinanet|unet|ssd\b|rnnt|resnet", "not a decoder of the kinds that are modelled"),
 )
 PLAIN_MLP = re.compile(r"gpt|bloom|opt|mpt|pythia|starcoder|bert|gopher|mt-nlg|megatron|neox|falcon|turing", re.I)

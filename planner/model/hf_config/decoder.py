@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.model.hf_config.class_keys import ClassKeys
-from planner.model.spec import NormKind, NormPlacement, PositionKind
+from planner.model.mixers.mamba import Mamba2Spec
+from planner.model.spec import NormKind, NormPlacement, PositionKind, TokenMixer
 
 Switch = bool | str
 """A fixed truth value, or the name of the config key that holds it."""
 WindowRule = Callable[[ClassKeys, int], list[int | None]]
 """Sliding window of every layer, None where it sees all tokens."""
+MixerRule = Callable[[ClassKeys, int, int], list[TokenMixer | None]]
+"""Token mixer of every layer of a number of layers and a hidden width, None where it is the family's attention."""
 RoutingRule = Callable[[ClassKeys, int], list[bool]]
 """Which layers are mixtures of experts."""
 
@@ -60,7 +63,8 @@ class Decoder:
     """Whether the class needs heads that fill the hidden width."""
     intermediate: str = "intermediate_size"
     """A key whose value is null reads as four times the hidden width."""
-    positions: str = "max_position_embeddings"
+    positions: str | None = "max_position_embeddings"
+    """None: the class has no such key."""
     activation: str = "hidden_act"
     epsilon: str | None = "rms_norm_eps"
 
@@ -74,8 +78,22 @@ class Decoder:
     sinks: Switch = False
     softcap: str | None = None
     windows: WindowRule | None = None
+    output_gate: bool = False
+    """Whether a gate as wide as the queries, projected with them, multiplies the output of attention."""
+    mixers: MixerRule | None = None
+    """Layers with another token mixer."""
+    mixer_norm_placement: NormPlacement | None = None
+    """Where these layers' norms stand, if elsewhere."""
+    beside: Callable[[ClassKeys, int], Mamba2Spec] | None = None
+    """A second mixer beside the attention of every layer."""
+    indexer: bool = False
+    """Whether an indexer chooses the tokens that attention sees."""
+    without_mlp: bool = False
+    """Layers of a token mixer only, with one norm."""
     gated: bool = True
     mlp_bias: Switch = False
+    dense_width: Callable[[ClassKeys], int] | None = None
+    """Width of the dense layers where it is computed."""
     dense_intermediate: str | None = None
     """Key of the dense layers' width where it is not ``intermediate``."""
     experts: Experts | None = None
@@ -94,6 +112,8 @@ class Decoder:
     rotary_dim: str | None = None
     """Key of the rotated width of a head where it is given in features."""
     final_norm: bool = True
+    ties: bool = True
+    """Whether ``tie_word_embeddings`` ties anything: a class without tied keys keeps its head."""
     head_bias: Switch = False
     predicted_layers: str | None = None
     """Key of the number of multi-token-prediction modules."""

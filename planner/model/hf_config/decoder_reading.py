@@ -7,9 +7,13 @@ from planner.model.hf_config.decoder import Decoder, Experts
 from planner.model.hf_config.layers import windowed
 from planner.model.hf_config.reader import MAX_LAYERS, ConfigReader
 from planner.model.layer_runs import runs_of
-from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec
+from planner.model.mixers.absent import AbsentMixerSpec
+from planner.model.mixers.indexer import IndexerSpec
+from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec, TokenMixer
 
 _MAX_VOCABULARY = 10_000_000
+_UNBOUNDED = 1 << 20
+"""Longest sample of a class that has no positions; nothing is as long as it."""
 
 
 def import_decoder(reader: ConfigReader, name: str, family: str, table: Decoder) -> ModelSpec:
@@ -23,7 +27,7 @@ def import_decoder(reader: ConfigReader, name: str, family: str, table: Decoder)
     hidden = keys.width(table.hidden)
     layers = _layers(keys, table, hidden)
     kinds, runs = runs_of(layers)
-    positions = keys.integer(table.positions)
+    positions = keys.integer(table.positions) if table.positions else _UNBOUNDED
     vocabulary = keys.integer("vocab_size")
     if vocabulary > _MAX_VOCABULARY:
         reader.refuse("vocab_size", f"must be at most {_MAX_VOCABULARY}, is {vocabulary}")
@@ -36,7 +40,7 @@ def import_decoder(reader: ConfigReader, name: str, family: str, table: Decoder)
         vocab_size=vocabulary,
         layer_kinds=kinds,
         layer_runs=runs,
-        tie_embeddings=keys.on("tie_word_embeddings"),
+        tie_embeddings=keys.on("tie_word_embeddings") and table.ties,
         learned_positions=positions + table.extra_positions if table.learned_positions else 0,
         final_norm=table.final_norm,
         head_bias=keys.on(table.head_bias),
@@ -54,15 +58,21 @@ def _layers(keys: ClassKeys, table: Decoder, hidden: int) -> list[LayerSpec]:
     if num_layers > MAX_LAYERS:
         keys.reader.refuse(table.layers, f"must be at most {MAX_LAYERS}, is {num_layers}")
         num_layers = 1
-    attention = read_latent(keys, table) if table.latent else read_attention(keys, table, hidden)
+    mixers = table.mixers(keys, num_layers, hidden) if table.mixers else [None] * num_layers
+    attention: TokenMixer = AbsentMixerSpec()
+    if None in mixers:
+        attention = read_latent(keys, table) if table.latent else read_attention(keys, table, hidden)
+    for switch in (table.qkv_bias, table.output_bias):
+        keys.on(switch)  # read also where no layer has attention
     windows = table.windows(keys, num_layers) if table.windows else [None] * num_layers
     routes = table.experts.layers(keys, num_layers) if table.experts else [False] * num_layers
     moe = read_moe(keys, table.experts) if table.experts else None
-    mlp = None if all(routes) else _mlp(keys, table, hidden)
+    mlp = None if all(routes) or table.without_mlp else _mlp(keys, table, hidden)
     parallel = keys.on(table.parallel)
-    num_norms = 4 if keys.on(table.four_norms) else 1 if parallel else table.num_norms
-    layer = LayerSpec(
+    num_norms = 4 if keys.on(table.four_norms) else 1 if parallel or table.without_mlp else table.num_norms
+    layer = LayerSpec.model_construct(
         attention=attention,
+        beside=table.beside(keys, hidden) if table.beside else None,
         norm=table.norm,
         num_norms=num_norms,
         norm_placement=table.norm_placement,
@@ -71,17 +81,31 @@ def _layers(keys: ClassKeys, table: Decoder, hidden: int) -> list[LayerSpec]:
     return [
         layer.model_copy(
             update={
-                "attention": windowed(attention, window),
+                "attention": mixer or _attention(keys, attention, window, index),
+                "norm_placement": (table.mixer_norm_placement if mixer else None) or table.norm_placement,
                 "mlp": None if routed else mlp,
                 "moe": moe if routed else None,
             }
         )
-        for window, routed in zip(windows, routes, strict=True)
+        for index, (mixer, window, routed) in enumerate(zip(mixers, windows, routes, strict=True))
     ]
 
 
+def _attention(keys: ClassKeys, attention: TokenMixer, window: int | None, layer: int) -> TokenMixer:
+    """The family's attention as one layer has it: its window, or whether it chooses tokens itself."""
+    if not isinstance(attention, AttentionSpec) or attention.indexer is None:
+        return windowed(attention, window) if isinstance(attention, AttentionSpec) else attention
+    kinds = keys.reader.strings("indexer_types")
+    if kinds is None or layer >= len(kinds) or kinds[layer] == "full":
+        return attention
+    indexer = attention.indexer.model_copy(update={"reuses_choice": True})
+    return attention.model_copy(update={"indexer": indexer})
+
+
 def _mlp(keys: ClassKeys, table: Decoder, hidden: int) -> MlpSpec:
-    width = keys.optional(table.dense_intermediate or table.intermediate)
+    width = (
+        table.dense_width(keys) if table.dense_width else keys.optional(table.dense_intermediate or table.intermediate)
+    )
     return MlpSpec(intermediate_size=width or 4 * hidden, gated=table.gated, bias=keys.on(table.mlp_bias))
 
 
@@ -110,6 +134,7 @@ def read_attention(keys: ClassKeys, table: Decoder, hidden: int) -> AttentionSpe
         qk_norm=table.qk_norm if normed else "none",
         qk_norm_bias=normed and table.qk_norm_bias,
         sinks=keys.on(table.sinks),
+        output_gate=table.output_gate,
         logit_softcap=keys.reader.optional_number(table.softcap, default=keys.defaults.get(table.softcap))
         if table.softcap
         else None,
@@ -132,6 +157,19 @@ def read_latent(keys: ClassKeys, table: Decoder) -> AttentionSpec:
         q_lora_rank=keys.optional("q_lora_rank"),
         kv_lora_rank=keys.integer("kv_lora_rank"),
         qk_rope_head_dim=rope_dim,
+        indexer=_indexer(keys) if table.indexer else None,
+    )
+
+
+def _indexer(keys: ClassKeys) -> IndexerSpec:
+    """Indexer of sparse attention; ``layer_types`` must say the same of every layer."""
+    names = set(keys.reader.strings("layer_types") or ())
+    for name in sorted(names - {"indexed_attention", "deepseek_sparse_attention"}):
+        keys.reader.refuse("layer_types", f"holds {name!r}; only indexed_attention is read for this model_type")
+    return IndexerSpec(
+        num_heads=keys.integer("index_n_heads"),
+        head_dim=keys.integer("index_head_dim"),
+        top_k=keys.integer("index_topk"),
     )
 
 

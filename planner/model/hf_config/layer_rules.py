@@ -124,3 +124,15 @@ def llama4_steps(keys: ClassKeys, num_layers: int) -> list[bool]:
     step = keys.integer("interleave_moe_layer_step")
     named = keys.reader.integers("moe_layers", list(range(step - 1, num_layers, step)))
     return [layer in set(named) for layer in range(num_layers)]
+
+
+def granite_routed(keys: ClassKeys, num_layers: int) -> list[bool]:
+    """Every layer routes where there are experts (0 = a dense model)."""
+    return [bool(keys.optional("num_local_experts", minimum=0))] * num_layers
+
+
+def jamba_routed(keys: ClassKeys, num_layers: int) -> list[bool]:
+    """One layer of every ``expert_layer_period``, at ``expert_layer_offset``, routes; none with one expert."""
+    period, offset = keys.integer("expert_layer_period"), keys.integer("expert_layer_offset", minimum=0)
+    several = keys.integer("num_experts") > 1
+    return [several and layer % period == offset for layer in range(num_layers)]

@@ -71,8 +71,11 @@ def _without_bias(layer: LayerSpec, *, qkv: bool = False, output: bool = False, 
     return layer.model_copy(update={"attention": attention, "mlp": kept})
 
 
-def qwen3_tower(reader: ConfigReader, text_width: int) -> VisionSpec:
-    """Qwen3-VL: learned positions, a merger at the end and after the layers of ``deepstack_visual_indexes``."""
+def qwen3_tower(reader: ConfigReader, text_width: int, *, deepstack: bool = True) -> VisionSpec:
+    """Qwen3-VL: learned positions, a merger at the end and after the layers of ``deepstack_visual_indexes``.
+
+    Without ``deepstack`` (Qwen3.5) only the one at the end.
+    """
     width, heads, inner, layers = _sizes(reader, width=1152, heads=16, inner=4304, layers=27)
     patch, merge = reader.integer("patch_size", default=16), reader.integer("spatial_merge_size", default=2)
     frames, channels = reader.integer("temporal_patch_size", default=2), reader.integer("in_channels", default=3)
@@ -80,7 +83,7 @@ def qwen3_tower(reader: ConfigReader, text_width: int) -> VisionSpec:
     if out != text_width:
         reader.refuse("out_hidden_size", f"must equal the language model's hidden size {text_width}, is {out}")
     positions = reader.integer("num_position_embeddings", default=2304)
-    deep = len(reader.integers("deepstack_visual_indexes", [8, 16, 24]))
+    deep = len(reader.integers("deepstack_visual_indexes", [8, 16, 24])) if deepstack else 0
     merged, embedding = width * merge**2, channels * frames * patch * patch * width
     matmuls = merged * (merged + out)
     tower = Tower(

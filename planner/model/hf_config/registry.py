@@ -33,6 +33,7 @@ from planner.model.hf_config.moe_family import (
     import_qwen2_moe,
     import_qwen3_moe,
 )
+from planner.model.hf_config.nemotron_family import import_nemotron_h
 from planner.model.hf_config.older_families import import_falcon, import_gpt_bigcode, import_gpt_neox_japanese
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.tables import TABLES
@@ -90,6 +91,7 @@ TEXT_IMPORTERS: dict[str, Importer] = {
     "qwen3_moe": import_qwen3_moe,
     "glm4_moe": import_glm4_moe,
     "gpt_oss": import_gpt_oss,
+    "nemotron_h": import_nemotron_h,
     "deepseek_v2": import_deepseek_v2,
     "deepseek_v3": _named("deepseek_v3", import_deepseek_v3),
     "kimi_k2": _named("kimi_k2", import_deepseek_v3),

@@ -10,14 +10,13 @@ _VISION = "a vision tower or projector of a kind that is not read"
 _AUDIO = "an audio tower"
 
 _BY_MECHANISM: dict[str, str] = {
-    DSA: "axk2 deepseek_v32 dots3_note dots3_note_text glm_moe_dsa mistral_large4",
+    DSA: "axk2 dots3_note dots3_note_text mistral_large4",
     f"{HYPER} and {DSA}": "deepseek_v4 glm5_next hy_v4 qwen4_exp qwen4_exp_text",
     "block-sparse attention": "minimax_m3_vl minimax_m3_vl_text",
-    f"linear attention ({LINEAR})": "bailing_hybrid kimi_linear minimax olmo_hybrid qwen3_5 qwen3_5_moe"
-    " qwen3_5_moe_text qwen3_5_text qwen3_next",
-    SSM: "bamba falcon_h1 falcon_mamba granitemoehybrid jamba mamba mamba2 nemotron_h nemotron_h_omni zamba zamba2",
+    f"linear attention ({LINEAR})": "bailing_hybrid",
+    SSM: "nemotron_h_omni zamba zamba2",
     "recurrent layers": "recurrent_gemma rwkv xlstm",
-    "short convolutions": "lfm2 lfm2_moe lfm2_vl lfm3 lfm3_vl",
+    "short convolutions": "lfm2_vl lfm3 lfm3_vl",
     "attention beside a convolution": "zaya",
     "inputs of every layer, and key-values shared between layers": "gemma3n gemma3n_text gemma4 gemma4_assistant"
     " gemma4_text gemma4_unified gemma4_unified_assistant gemma4_unified_text",

@@ -36,6 +36,10 @@ def _qwen3(_: ConfigReader, tower: ConfigReader, text: int) -> VisionSpec:
     return qwen3_tower(tower, text)
 
 
+def _qwen3_5(_: ConfigReader, tower: ConfigReader, text: int) -> VisionSpec:
+    return qwen3_tower(tower, text, deepstack=False)
+
+
 def _glm4v(_: ConfigReader, tower: ConfigReader, text: int) -> VisionSpec:
     return glm4v_tower(tower, text)
 
@@ -135,6 +139,8 @@ VISION_MODELS: dict[str, tuple[str, Projected]] = {
     "mistral3": ("mistral", _pixtral),
     "paligemma": ("gemma", _paligemma),
     "qianfan_ocr": ("qwen3", _intern(True)),
+    "qwen3_5": ("qwen3_5_text", _qwen3_5),
+    "qwen3_5_moe": ("qwen3_5_moe_text", _qwen3_5),
     "qwen3_vl": ("qwen3_vl_text", _qwen3),
     "qwen3_vl_moe": ("qwen3_vl_moe_text", _qwen3),
     "smolvlm": ("llama", _idefics3),

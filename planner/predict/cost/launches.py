@@ -47,6 +47,11 @@ FUSED_KERNELS: dict[str, tuple[float, float]] = {
     "permute": (2, 2),
     "embedding": (1, 2),
     "cross_entropy": (3, 2),
+    "chunk_scan": (7, 12),
+    "selective_scan": (1, 1),
+    "convolution": (1, 2),
+    "gate": (1, 1),
+    "index_scores": (3, 4),
 }
 """Kernels of one operator forward and backward where point-wise work is fused."""
 EXPERT_KERNELS: dict[str, dict[str, tuple[float, float]]] = {

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from planner.model.operator import Operator
+from planner.model.operator import SCANS, Operator
 from planner.predict.cost.expert_exchange import routing_of
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.launches import host_s
@@ -32,6 +32,7 @@ from planner.predict.cost.payload import (
     reduced_bytes,
     routed_bytes,
     runs_again,
+    scanned_bytes,
 )
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import replayed_shares, saved_bytes, saved_bytes_of_operator
@@ -171,6 +172,8 @@ def _sum(
             columns_s = np.zeros(len(keys))
         elif operator.op_class == "attention":
             _add_cp(sums, operator, keys, hardware, forward_s)
+        elif operator.op_class in SCANS:
+            _add_scan_cp(sums, operator, keys, hardware)
         elif ends_experts(operator):
             _add_ep(sums, operator, keys, hardware)
     local = sums.dense_parameters + sums.expert_parameters
@@ -299,6 +302,17 @@ def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     sums.communication_forward_s += forward_s
     sums.communication_backward_s += backward_s
     sums.cp_s += forward_s + backward_s
+
+
+def _add_scan_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware) -> None:
+    """A scan's inputs traded for heads of whole sequences, its output traded back; the same in the backward pass."""
+    exchange_s = sum(
+        (hardware.collective_s("all_to_all", size, keys.cp, keys.tp) for size in scanned_bytes(operator, keys)),
+        start=np.zeros(len(keys)),
+    )
+    sums.communication_forward_s += exchange_s
+    sums.communication_backward_s += exchange_s
+    sums.cp_s += 2.0 * exchange_s
 
 
 def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.model.flops import attention_context
+from planner.model.flops import attention_context, forward_flops
 from planner.model.operator import Operator
 from planner.predict.cost.attention_time import BACKWARD_FLOPS, attention_seconds
+from planner.predict.cost.efficiency import LAUNCH_S
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.measured import better_of
 from planner.predict.cost.ring_attention import row_tokens, steps_s
@@ -30,6 +31,20 @@ SEPARATE_BACKWARD: dict[str, float] = {"norm": 2.5, "residual": 2.2, "activation
 """The same where reductions are kernels of their own.  Norm (read, write): two more reads for weight and bias.  Bias,
 dropout and residual sum (two reads, a write): gradient and mask read, gradient written, read for the bias, and added to
 the other branch's.  Activation (read, write): one more read for the bias."""
+MIXER_FRACTION: dict[str, float] = {
+    "chunk_scan": 0.20,
+    "selective_scan": 0.03,
+    "convolution": 0.03,
+    "index_scores": 0.4,
+}
+"""Best rate of other token mixers' kernels over the dense 16-bit peak; priors, not fitted.
+
+Chunked recurrences run matmuls of 64 to 256 rows between point-wise decays (Triton); a selective scan and a short
+convolution run without tensor cores (fp32 vector peak is 1/15 of an H100's 16-bit peak, half of it reached); scores of
+an indexer are matmuls followed by a selection.
+"""
+MIXER_BACKWARD: dict[str, float] = {"chunk_scan": 3.0, "selective_scan": 3.0, "convolution": 2.0, "index_scores": 2.0}
+"""Their backward over forward: a scan makes the states again, then two products for each forward one."""
 ALIGNED_ELEMENTS = 8
 MISALIGNED_FRACTION = 0.42
 """Rate of a 16-bit matmul with an odd row length over the same one padded to a multiple of eight (16 bytes).
@@ -55,6 +70,8 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
         return hardware.rates.matmul_s(m, n, k, products) + hardware.rates.cast_s(m * k * products)
     if operator.op_class == "attention":
         return _attention_s(operator, keys, hardware)
+    if operator.op_class in MIXER_FRACTION:
+        return _mixer_s(operator, keys, hardware)
     passes = UNFUSED_PASSES.get(operator.op_class, 1.0) if operator.op_class in hardware.physics.unfused else 1.0
     return hardware.rates.memory_s(passes * moved_bytes(operator, keys), operator.op_class)
 
@@ -72,6 +89,8 @@ def operator_backward_s(
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
         input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
         return input_s, np.zeros_like(weight_s) if hardware.physics.frozen_weights else weight_s
+    if operator.op_class in MIXER_BACKWARD:
+        return MIXER_BACKWARD[operator.op_class] * forward_s, np.zeros_like(forward_s)
     ratio = POINTWISE_BACKWARD
     if operator.op_class in hardware.physics.unfused:
         ratio = UNFUSED_BACKWARD.get(operator.op_class, ratio)
@@ -167,6 +186,18 @@ def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
     """Forward FLOPs of one attention on one device: [K]."""
     context = attention_context(keys.sequence_length, operator.window, causal=operator.causal)
     return 2.0 * context * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * keys.tokens
+
+
+def mixer_flops(operator: Operator, keys: LayerKeys) -> Array:
+    """Forward FLOPs of a scan, a short convolution or an indexer's scores on one device: [K]."""
+    each = forward_flops(operator, round(float(keys.sequence_length)), causal=operator.causal)
+    return each * keys.tokens / _feature_split(operator, keys)
+
+
+def _mixer_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
+    """Roofline of one of these kernels: its FLOPs at its class's rate, or the bytes that it moves."""
+    flops_s = mixer_flops(operator, keys) / (hardware.rates.wide_flops_per_s * MIXER_FRACTION[operator.op_class])
+    return np.maximum(hardware.rates.memory_s(moved_bytes(operator, keys), operator.op_class), flops_s + LAUNCH_S)
 
 
 def attention_backward_ratio(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.operator import Operator
+from planner.model.operator import SCANS, Operator
 from planner.predict.collective import Collective
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.framework_kept import separate_outputs
@@ -82,6 +82,12 @@ def exchanged_bytes(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:
     return keys.tokens * operator.num_heads / keys.tp * width * ELEMENT_BYTES, sent
 
 
+def scanned_bytes(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:
+    """What a scan trades for whole sequences under context parallelism of either kind: inputs, and outputs: two [K]."""
+    each = keys.tokens / keys.tp * ELEMENT_BYTES
+    return each * operator.read_width, each * operator.write_width
+
+
 def token_bytes(operator: Operator, keys: LayerKeys) -> Array:
     """Hidden states of the tokens that this rank routes, once, at 16 bit: [K]."""
     return keys.tokens / keys.sequence_split * operator.out_features * ELEMENT_BYTES
@@ -125,6 +131,9 @@ def exchanges(
         return _row_exchanges(operator, keys, column_reductions, narrow=narrow)
     if operator.op_class == "attention":
         return _context_exchanges(operator, keys)
+    if operator.op_class in SCANS:
+        one = np.ones(len(keys))
+        return tuple(Exchange("cp", "all_to_all", size, keys.cp, one, one) for size in scanned_bytes(operator, keys))
     if ends_experts(operator):
         return _expert_exchanges(operator, keys, dispatched)
     return ()

@@ -19,7 +19,7 @@ from planner.backends.native.trainer.feed_forward import FeedForward
 from planner.backends.native.trainer.mixture import Experts, Mixture
 from planner.backends.native.trainer.positions import rotation
 from planner.backends.native.trainer.recompute import KEEP_ALL, RecomputeChoice
-from planner.model.spec import LayerSpec, ModelSpec
+from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec
 from planner.plan.plan import ChunkPlan
 
 
@@ -38,6 +38,8 @@ class Block(nn.Module):
         after = not before or spec.num_norms == 4
         self.attention_post_norm = build_norm(spec.norm, hidden, epsilon) if after else None
         self.feed_forward_post_norm = build_norm(spec.norm, hidden, epsilon) if after else None
+        if not isinstance(spec.attention, AttentionSpec):
+            raise ValueError(f"the native trainer has no token mixer of kind {spec.attention.kind}")
         self.attention = Attention(spec.attention, hidden, spec.norm, epsilon)
         self.feed_forward: FeedForward | Mixture
         if spec.moe is not None:

@@ -6,7 +6,8 @@ from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.tables.dense import DENSE
 from planner.model.hf_config.tables.experts import ROUTED
 from planner.model.hf_config.tables.gpt import GPT
+from planner.model.hf_config.tables.hybrids import HYBRIDS
 
-TABLES: dict[str, Decoder] = DENSE | ROUTED | GPT
+TABLES: dict[str, Decoder] = DENSE | ROUTED | GPT | HYBRIDS
 
 __all__ = ["TABLES"]

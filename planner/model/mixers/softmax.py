@@ -1,4 +1,4 @@
-"""The operators of the self-attention of one layer.
+"""Softmax attention of one layer: grouped-query and latent, over all tokens, a window, or tokens that an indexer picks.
 
 From the normed input of the layer to the output projection.  Accounting of kept activations: see
 ``planner.model.operators``.  Grouped-query attention runs one fused qkv projection; latent attention (MLA,
@@ -7,9 +7,67 @@ arXiv 2405.04434, section 2.1) runs low-rank down projections, a norm on each la
 
 from __future__ import annotations
 
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from planner.model.mixers.indexer import IndexerSpec, indexer_operators
+from planner.model.mixers.kinds import NormKind
 from planner.model.norm_operators import norm_parameters
 from planner.model.operator import Operator, Shard
-from planner.model.spec import AttentionSpec, NormKind
+from profiles.document import Document
+
+
+class AttentionSpec(Document):
+    """Self-attention of one layer kind.
+
+    ``gqa`` covers multi-head, grouped-query and multi-query attention; ``mla`` is DeepSeek's latent attention
+    (arXiv 2405.04434, section 2.1): then ``head_dim = qk_nope_head_dim + qk_rope_head_dim``.
+    """
+
+    kind: Literal["gqa", "mla"] = "gqa"
+    num_heads: int = Field(gt=0)
+    num_kv_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0, description="query/key width of one head")
+    v_head_dim: int = Field(gt=0, description="value width of one head")
+    qkv_bias: bool = False
+    output_bias: bool = False
+    qk_norm: Literal["none", "per_head", "full_width"] = "none"
+    qk_norm_bias: bool = False
+    sinks: bool = Field(default=False, description="one learned sink logit a head (gpt_oss)")
+    sliding_window: int | None = Field(default=None, gt=0, description="tokens seen to the left; None = all")
+    causal: bool = True
+    q_lora_rank: int | None = Field(default=None, gt=0)
+    kv_lora_rank: int | None = Field(default=None, gt=0)
+    qk_rope_head_dim: int | None = Field(
+        default=None, gt=0, description="rotated part of head_dim; None = all of it, where the model has rope"
+    )
+    logit_softcap: float | None = Field(default=None, gt=0, description="tanh cap on attention logits (gemma2)")
+
+    output_gate: bool = Field(
+        default=False,
+        exclude_if=lambda on: not on,
+        description="a sigmoid gate on the output of attention, as wide as the queries and projected with them",
+    )
+    indexer: IndexerSpec | None = Field(
+        default=None,
+        exclude_if=lambda indexer: indexer is None,
+        description="picks the tokens that attention sees (DSA); None = all in reach",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.num_heads % self.num_kv_heads:
+            raise ValueError(f"num_kv_heads = {self.num_kv_heads} must divide num_heads = {self.num_heads}")
+        if self.kind == "mla" and (self.kv_lora_rank is None or self.qk_rope_head_dim is None):
+            raise ValueError("latent attention needs kv_lora_rank and qk_rope_head_dim")
+        if self.kind == "mla" and self.output_gate:
+            raise ValueError("an output gate is modelled for grouped-query attention only")
+        if self.indexer is not None and self.indexer.reads_query_latent and self.q_lora_rank is None:
+            raise ValueError("the indexer reads the query latent, which needs q_lora_rank")
+        if self.qk_rope_head_dim is not None and self.qk_rope_head_dim > self.head_dim:
+            raise ValueError(f"qk_rope_head_dim = {self.qk_rope_head_dim} exceeds head_dim = {self.head_dim}")
+        return self
 
 
 def attention_operators(
@@ -24,7 +82,9 @@ def attention_operators(
         *projections,
         *_qk_norm(attention, norm),
         *(_rope(attention) if rope else ()),
+        *(_indexer(attention, hidden_size) if attention.indexer else ()),
         _core(attention, rope=rope),
+        *(_gate(attention) if attention.output_gate else ()),
         _output_projection(attention, hidden_size),
     )
 
@@ -61,7 +121,7 @@ def _matmul(
 
 
 def _fused_projection(attention: AttentionSpec, hidden_size: int, input_from: str) -> tuple[Operator, ...]:
-    query = attention.num_heads * attention.head_dim
+    query = attention.num_heads * attention.head_dim * (2 if attention.output_gate else 1)
     key_value = attention.num_kv_heads * (attention.head_dim + attention.v_head_dim)
     operator = Operator(
         name="qkv",
@@ -223,7 +283,7 @@ def _core(attention: AttentionSpec, *, rope: bool) -> Operator:
         num_kv_heads=kv_heads,
         qk_dim=attention.head_dim,
         v_dim=attention.v_head_dim,
-        window=attention.sliding_window,
+        window=attention.indexer.top_k if attention.indexer else attention.sliding_window,
         causal=attention.causal,
         saved_width=inputs,
         saved_shard="heads",
@@ -241,6 +301,28 @@ def _maker_of_queries(attention: AttentionSpec, *, rope: bool) -> str:
     return "q_projection" if attention.q_lora_rank is None else "q_up"
 
 
+def _indexer(attention: AttentionSpec, hidden_size: int) -> tuple[Operator, ...]:
+    assert attention.indexer is not None
+    return indexer_operators(attention.indexer, hidden_size, attention.q_lora_rank)
+
+
+def _gate(attention: AttentionSpec) -> tuple[Operator, ...]:
+    """Output times the sigmoid of the gate; keeps both."""
+    width = attention.num_heads * attention.v_head_dim
+    operator = Operator(
+        name="output_gate",
+        op_class="gate",
+        module="attention",
+        shard="heads",
+        read_width=2 * width,
+        write_width=width,
+        saved_width=2 * width,
+        saved_shard="heads",
+        saved_from="attention_core",
+    )
+    return (operator,)
+
+
 def _output_projection(attention: AttentionSpec, hidden_size: int) -> Operator:
     width = attention.num_heads * attention.v_head_dim
     return _matmul(
@@ -250,6 +332,6 @@ def _output_projection(attention: AttentionSpec, hidden_size: int) -> Operator:
         "row",
         bias=attention.output_bias,
         saved=width,
-        saved_from="attention_core",
+        saved_from="output_gate" if attention.output_gate else "attention_core",
         saved_shard="heads",
     )

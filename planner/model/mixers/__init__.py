@@ -1,0 +1,74 @@
+"""Token mixers: what lets a token see the ones before it, one kind a file.
+
+Each file says the mixer's sizes (a document with ``kind``), its operators (parameters, FLOPs, bytes, what is kept for
+the backward pass, how each is split) and what cuts it.  ``TokenMixer`` is the union that a layer holds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Tag
+
+from planner.model.mixers.absent import AbsentMixerSpec
+from planner.model.mixers.delta_rule import DeltaRuleSpec, delta_rule_operators
+from planner.model.mixers.kinds import NormKind
+from planner.model.mixers.lightning import LightningSpec, lightning_operators
+from planner.model.mixers.mamba import Mamba1Spec, Mamba2Spec, mamba1_operators, mamba2_operators
+from planner.model.mixers.short_conv import ShortConvSpec, short_conv_operators
+from planner.model.mixers.softmax import AttentionSpec, attention_operators
+from planner.model.operator import Operator
+
+_FILES = {
+    "gqa": "softmax",
+    "mla": "softmax",
+    "gated_delta": "delta_rule",
+    "kimi_delta": "delta_rule",
+    "mamba2": "mamba2",
+    "mamba1": "mamba1",
+    "lightning": "lightning",
+    "short_conv": "short_conv",
+    "none": "absent",
+}
+
+
+def _tag(value: Any) -> str | None:
+    """Which document of the union a value is; documents written before there were other kinds may leave it out."""
+    kind = value.get("kind", "gqa") if isinstance(value, dict) else getattr(value, "kind", None)
+    return _FILES.get(kind) if isinstance(kind, str) else None
+
+
+TokenMixer = Annotated[
+    Annotated[AttentionSpec, Tag("softmax")]
+    | Annotated[DeltaRuleSpec, Tag("delta_rule")]
+    | Annotated[Mamba2Spec, Tag("mamba2")]
+    | Annotated[Mamba1Spec, Tag("mamba1")]
+    | Annotated[LightningSpec, Tag("lightning")]
+    | Annotated[ShortConvSpec, Tag("short_conv")]
+    | Annotated[AbsentMixerSpec, Tag("absent")],
+    Discriminator(
+        _tag,
+        custom_error_type="unknown_token_mixer",
+        custom_error_message="kind must be one of " + ", ".join(_FILES),
+    ),
+]
+"""The token mixer of a layer, told apart by ``kind``; without it grouped-query attention."""
+
+
+def mixer_operators(
+    mixer: TokenMixer, hidden_size: int, *, norm: NormKind, rope: bool, input_from: str
+) -> tuple[Operator, ...]:
+    """List the operators of one token mixer; ``input_from`` names the operator that makes its input."""
+    if isinstance(mixer, AttentionSpec):
+        return attention_operators(mixer, hidden_size, norm=norm, rope=rope, input_from=input_from)
+    if isinstance(mixer, DeltaRuleSpec):
+        return delta_rule_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, Mamba2Spec):
+        return mamba2_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, Mamba1Spec):
+        return mamba1_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, LightningSpec):
+        return lightning_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, ShortConvSpec):
+        return short_conv_operators(mixer, hidden_size, input_from=input_from)
+    return ()

@@ -1,0 +1,31 @@
+"""Words and defaults that all token mixers share."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from profiles.document import Document
+
+NormKind = Literal["rms", "layer", "layer_no_bias", "none_affine"]
+
+
+class OtherMixer(Document):
+    """Base of the token mixers that are no softmax attention: what attention's own words read as there.
+
+    Each kind says how many heads tensor parallelism splits (``num_heads``) and how many groups their inputs share
+    (``num_kv_heads``), so that rules about heads hold for every mixer.
+    """
+
+    sliding_window: ClassVar[int | None] = None
+    causal: ClassVar[bool] = True
+    sinks: ClassVar[bool] = False
+    qkv_bias: ClassVar[bool] = False
+    output_bias: ClassVar[bool] = False
+    qk_norm: ClassVar[Literal["none", "per_head", "full_width"]] = "none"
+    qk_norm_bias: ClassVar[bool] = False
+    q_lora_rank: ClassVar[int | None] = None
+    kv_lora_rank: ClassVar[int | None] = None
+    qk_rope_head_dim: ClassVar[int | None] = None
+    logit_softcap: ClassVar[float | None] = None
+    output_gate: ClassVar[bool] = False
+    indexer: ClassVar[None] = None
