@@ -32,10 +32,12 @@ from planner.predict.cost.layer import (
     working_bytes,
 )
 from planner.predict.cost.payload import vocabulary_bytes
+from planner.predict.cost.reference_model import ReferencePass, reference_pass, with_reference
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
-from planner.predict.memory.backward import backward_working_bytes
+from planner.predict.memory.backward import backward_working_bytes, local_parameters
 from planner.predict.memory.framework_memory import with_eight_bit_experts, with_framework_kept
+from planner.predict.trained_operators import WIDE_BYTES, paired_head, trained_operators
 from planner.question.problem import Workload
 from planner.strategy.strategy import Relief
 from solver.arrays import Array
@@ -46,7 +48,10 @@ KEYS_AT_A_TIME = 16_384
 
 @dataclass(frozen=True, slots=True)
 class LayerTable:
-    """Costs of the layer kinds: float64[K, N], with a leading R where a relief matters."""
+    """Costs of the layer kinds: float64[K, N], with a leading R where a relief matters.
+
+    Parameters are those that learn; of frozen weights there are bytes, before any sharding over data-parallel ranks.
+    """
 
     forward_s: Array
     backward_s: Array
@@ -59,6 +64,12 @@ class LayerTable:
     ep_s: Array
     dense_parameters: Array
     expert_parameters: Array
+    frozen_dense_bytes: Array
+    frozen_expert_bytes: Array
+    reference_dense_bytes: Array
+    reference_expert_bytes: Array
+    widened_bytes: Array
+    """16-bit copy of the largest quantised matrix."""
     saved_bytes: Array
     relief_s: Array
     working_bytes: Array
@@ -89,6 +100,10 @@ class EndTable:
     ep_s: Array
     dense_parameters: Array
     expert_parameters: Array
+    frozen_dense_bytes: Array
+    frozen_expert_bytes: Array
+    reference_dense_bytes: Array
+    reference_expert_bytes: Array
     saved_bytes: Array
     transient_bytes: Array
 
@@ -112,6 +127,8 @@ class ModelCost:
     """Buffers of the expert exchange, in and out: [K]."""
     table_copy_parameters: Array
     """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
+    table_copy_bytes: Array
+    """The same of its frozen bytes: [K]."""
     head_inputs_bytes: Array
     """Part of what the head keeps that is not of logits: [K]."""
     logits: Array
@@ -122,38 +139,83 @@ def model_cost(
     model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys, reliefs: Sequence[Relief]
 ) -> ModelCost:
     """Cost every layer kind and both ends for all keys."""
-    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, hardware)
+    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, workload, hardware)
     layers = _layer_table(kinds, keys, hardware, reliefs, model.hidden_size)
+    copied = _table_copy_parameters(model, workload, keys)
     return ModelCost(
         keys=keys,
-        layers=layers,
+        layers=with_reference(layers, _reference_layers(model, workload, keys, hardware)),
         embedding=_embedding(model, workload, keys, hardware),
-        head=_head(model, kinds, keys, hardware),
+        head=_head(model, workload, kinds, keys, hardware),
         entry_bytes=layer_input_bytes(keys, model.hidden_size),
         dispatch_bytes=_dispatch_bytes(model, keys),
-        table_copy_parameters=_table_copy_parameters(model, keys),
-        head_inputs_bytes=_head_inputs_bytes(model, keys, hardware),
-        logits=model.vocab_size * keys.tokens / keys.tp,
+        table_copy_parameters=copied[0],
+        table_copy_bytes=copied[1],
+        head_inputs_bytes=_head_inputs_bytes(_head_operators(model, workload, hardware), keys, hardware),
+        logits=_logits(model, workload, keys),
     )
 
 
-def layer_seconds(model: ModelSpec, hardware: Hardware, keys: LayerKeys) -> Array:
+def layer_seconds(model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys) -> Array:
     """``LayerTable.total_s`` alone: [K, N]."""
-    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, hardware)
+    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, workload, hardware)
     seconds = np.empty((len(keys.tp), len(kinds)))
     for start in range(0, len(seconds), KEYS_AT_A_TIME):
         some = keys.slice(start, start + KEYS_AT_A_TIME)
         for number, operators in enumerate(kinds):
             kind = layer_kind(operators, some, hardware)
             seconds[start : start + KEYS_AT_A_TIME, number] = kind.forward_s + kind.backward_s
+        for number, reference in enumerate(_reference_layers(model, workload, some, hardware)):
+            seconds[start : start + KEYS_AT_A_TIME, number] += reference.forward_s
     return seconds
 
 
-def _kinds(model: ModelSpec, hardware: Hardware) -> list[Sequence[Operator]]:
+def _kinds(model: ModelSpec, workload: Workload, hardware: Hardware) -> list[Sequence[Operator]]:
     """The operators of each layer kind."""
     kinds = range(len(model.layer_kinds))
-    kept = [with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in kinds]
+    trained = [_as_trained(layer_operators(model, kind), workload, hardware) for kind in kinds]
+    kept = [with_framework_kept(operators, hardware.physics) for operators in trained]
     return [with_eight_bit_experts(operators) for operators in kept] if hardware.eight_bit_experts else list(kept)
+
+
+def _as_trained(operators: Sequence[Operator], workload: Workload, hardware: Hardware) -> tuple[Operator, ...]:
+    return trained_operators(operators, workload.trained, fused=not hardware.physics.eager_pointwise)
+
+
+def _head_operators(model: ModelSpec, workload: Workload, hardware: Hardware) -> tuple[Operator, ...]:
+    return _as_trained(paired_head(head_operators(model), workload.trained), workload, hardware)
+
+
+def _logits(model: ModelSpec, workload: Workload, keys: LayerKeys) -> Array:
+    """Elements of the logits of a micro-batch; a reward model has none: [K]."""
+    return model.vocab_size * keys.tokens / keys.tp * float(workload.trained.task != "reward")
+
+
+def _reference_layers(
+    model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware
+) -> list[ReferencePass]:
+    """The forward pass of each layer kind of the reference model; empty where none runs."""
+    if not workload.trained.runs_reference:
+        return []
+    kinds = [layer_operators(model, kind) for kind in range(len(model.layer_kinds))]
+    return [reference_pass(operators, workload.trained, keys, hardware) for operators in kinds]
+
+
+def _reference_end(
+    operators: Sequence[Operator], model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware
+) -> list[ReferencePass]:
+    """The same of one end of the model."""
+    if not workload.trained.runs_reference:
+        return []
+    reduced_s = hardware.groups_collective_s("all_reduce", vocabulary_bytes(keys, model.hidden_size), keys.tp_groups)
+    return [reference_pass(operators, workload.trained, keys, hardware, reduced_s)]
+
+
+def _widened_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:
+    """16-bit copy of the largest matrix that is dequantised for a product: [K]."""
+    passes = [replace(op, parameters=op.passed_weights) for op in operators if op.op_class == "weight_pass"]
+    found = [WIDE_BYTES * local_parameters(each, keys) for each in passes]
+    return np.max(found, axis=0) if found else np.zeros(len(keys))
 
 
 def _layer_table(
@@ -182,6 +244,11 @@ def _layer_table(
         ep_s=stack("ep_s"),
         dense_parameters=stack("dense_parameters"),
         expert_parameters=stack("expert_parameters"),
+        frozen_dense_bytes=stack("frozen_dense_bytes"),
+        frozen_expert_bytes=stack("frozen_expert_bytes"),
+        reference_dense_bytes=np.zeros((len(keys), len(kinds))),
+        reference_expert_bytes=np.zeros((len(keys), len(kinds))),
+        widened_bytes=np.stack([_widened_bytes(operators, keys) for operators in kinds], axis=1),
         saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0)
         * _fragmentation(hardware),
         relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
@@ -224,6 +291,10 @@ def _end(
         ep_s=sums.ep_s,
         dense_parameters=sums.dense_parameters,
         expert_parameters=sums.expert_parameters,
+        frozen_dense_bytes=sums.frozen_dense_bytes,
+        frozen_expert_bytes=sums.frozen_expert_bytes,
+        reference_dense_bytes=np.zeros(len(sums.forward_s)),
+        reference_expert_bytes=np.zeros(len(sums.forward_s)),
         saved_bytes=saved * _fragmentation(hardware),
         transient_bytes=transient * _fragmentation(hardware),
     )
@@ -237,14 +308,15 @@ def _add_vocabulary_reduction(sums: OperatorSum, keys: LayerKeys, hardware: Hard
 
 
 def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware) -> EndTable:
-    operators = embedding_operators(model)
+    plain = embedding_operators(model)
+    operators = _as_trained(plain, workload, hardware)
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     saved, launches_s = np.zeros(len(keys)), launch_floor_s(operators, keys, hardware)
     if model.vision is not None:
-        images = workload.images_per_sample
-        saved = _add_vision(sums, launches_s, model, keys, hardware, images)
-    return _end(sums, saved, np.zeros(len(keys)), hardware, launches_s)
+        saved = _add_vision(sums, launches_s, model, workload, keys, hardware)
+    end = _end(sums, saved, np.zeros(len(keys)), hardware, launches_s)
+    return with_reference(end, _reference_end(plain, model, workload, keys, hardware))
 
 
 def _add_launches(
@@ -260,29 +332,35 @@ def _add_vision(
     sums: OperatorSum,
     launches_s: tuple[Array, Array],
     model: ModelSpec,
+    workload: Workload,
     keys: LayerKeys,
     hardware: Hardware,
-    images: int,
 ) -> Array:
     """The vision tower runs on the first stage; its patches are a sequence of their own.  Returns kept bytes."""
     vision = model.vision
     if vision is None:
         return np.zeros(len(keys))
+    images, frozen = workload.images_per_sample, workload.trained.adapters
     patches = patch_keys(keys, vision, images)
     kept = np.zeros(len(keys))
-    for count, operators in vision_layers(model, vision):
+    for count, plain in vision_layers(model, vision):
+        # Adapters stand in the language model alone; the tower is a frozen part of its input.
+        operators = tuple(replace(operator, frozen=True) for operator in plain) if frozen else plain
         one = operator_sum(operators, patches, hardware)
-        sums.dense_parameters += count * one.dense_parameters
+        sums.add_weights(one, count)
         if images:
             sums.add_times(one, count)
             _add_launches(launches_s, operators, patches, hardware, count)
             kept = kept + count * working_bytes(operators, patches)
-    sums.dense_parameters += vision.extra_parameters
+    if frozen:
+        sums.frozen_dense_bytes += WIDE_BYTES * vision.extra_parameters
+    else:
+        sums.dense_parameters += vision.extra_parameters
     projector_flops = vision.projector_flops_per_image * images * keys.micro_batch_size
     projector_s = projector_flops / hardware.rates.matmul_flops_per_s * hardware.factors.compute
     sums.forward_s += projector_s
     sums.input_gradient_s += projector_s
-    sums.weight_gradient_s += projector_s
+    sums.weight_gradient_s += 0.0 if frozen else projector_s
     return kept
 
 
@@ -309,24 +387,33 @@ def vision_layers(model: ModelSpec, vision: VisionSpec) -> tuple[tuple[int, tupl
     return tuple((count, operators) for count, operators in kinds if count)
 
 
-def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware) -> EndTable:
-    operators = head_operators(model)
+def _head(
+    model: ModelSpec,
+    workload: Workload,
+    kinds: Sequence[Sequence[Operator]],
+    keys: LayerKeys,
+    hardware: Hardware,
+) -> EndTable:
+    operators = _head_operators(model, workload, hardware)
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
-    sums.dense_parameters += _table_copy_parameters(model, keys)
-    framework, logits = hardware.physics, model.vocab_size * keys.tokens / keys.tp
-    saved = _head_inputs_bytes(model, keys, hardware) + framework.kept_logit_bytes * logits
+    copied = _table_copy_parameters(model, workload, keys)
+    sums.dense_parameters += copied[0]
+    sums.frozen_dense_bytes += copied[1]
+    framework, logits = hardware.physics, _logits(model, workload, keys)
+    saved = _head_inputs_bytes(operators, keys, hardware) + framework.kept_logit_bytes * logits
     whole, split = framework.passing_logit_bytes, framework.split_loss_bytes
     transient = (whole if split is None else np.where(keys.tp > 1, split, whole)) * logits
     launches_s = launch_floor_s(operators, keys, hardware)
     if model.mtp is not None:
-        saved = saved + _add_mtp(sums, launches_s, model, kinds, keys, hardware, head_saved=saved)
-    return _end(sums, saved, transient, hardware, launches_s)
+        saved = saved + _add_mtp(sums, launches_s, model, workload, kinds, keys, hardware, head_saved=saved)
+    end = _end(sums, saved, transient, hardware, launches_s)
+    return with_reference(end, _reference_end(head_operators(model), model, workload, keys, hardware))
 
 
-def _head_inputs_bytes(model: ModelSpec, keys: LayerKeys, hardware: Hardware) -> Array:
+def _head_inputs_bytes(head: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> Array:
     """What the final norm and the head keep of their inputs: [K]."""
-    operators = [op for op in head_operators(model) if op.op_class != "cross_entropy"]
+    operators = [op for op in head if op.op_class != "cross_entropy"]
     kept = sum((saved_bytes_of_operator(op, keys) for op in operators), start=np.zeros(len(keys)))
     if not hardware.physics.whole_head_input:
         return kept
@@ -334,19 +421,26 @@ def _head_inputs_bytes(model: ModelSpec, keys: LayerKeys, hardware: Hardware) ->
     return kept + np.where(keys.sp > 0, whole - saved_bytes_of_operator(operators[-1], keys), 0.0)
 
 
-def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:
-    """The token table on the head's stage: a tied head is one, and multi-token prediction looks tokens up there.
+def _table_copy_parameters(model: ModelSpec, workload: Workload, keys: LayerKeys) -> tuple[Array, Array]:
+    """The token table on the head's stage: parameters that learn, and bytes where it is frozen: two [K].
+
+    A tied head is one, and multi-token prediction looks tokens up there.
 
     Source: Megatron-Core 0.19.2, models/gpt/gpt_model.py: ``if self.pre_process or self.mtp_process: self.embedding``.
     """
     width = (model.embedding_size or model.hidden_size) if model.tie_embeddings or model.mtp is not None else 0
-    return width * model.vocab_size / keys.tp
+    if workload.trained.task == "reward" and model.mtp is None:
+        width = 0
+    copied, none = width * model.vocab_size / keys.tp, np.zeros(len(keys))
+    learns = not workload.trained.adapters or workload.trained.ends
+    return (copied, none) if learns else (none, WIDE_BYTES * copied)
 
 
 def _add_mtp(
     sums: OperatorSum,
     launches_s: tuple[Array, Array],
     model: ModelSpec,
+    workload: Workload,
     kinds: Sequence[Sequence[Operator]],
     keys: LayerKeys,
     hardware: Hardware,
@@ -357,17 +451,17 @@ def _add_mtp(
     mtp = model.mtp
     if mtp is None:
         return np.zeros(len(keys))
-    layer_ops = kinds[mtp.kind]
-    sums.add_times(operator_sum(head_operators(model), keys, hardware), mtp.num_layers)
-    _add_launches(launches_s, head_operators(model), keys, hardware, mtp.num_layers)
-    for operators in (layer_ops, mtp_operators(model)):
+    layer_ops, around = kinds[mtp.kind], _as_trained(mtp_operators(model), workload, hardware)
+    head = _head_operators(model, workload, hardware)
+    sums.add_times(operator_sum(head, keys, hardware), mtp.num_layers)
+    _add_launches(launches_s, head, keys, hardware, mtp.num_layers)
+    for operators in (layer_ops, around):
         one = operator_sum(operators, keys, hardware)
         sums.add_times(one, mtp.num_layers)
         _add_launches(launches_s, operators, keys, hardware, mtp.num_layers)
-        sums.dense_parameters += mtp.num_layers * one.dense_parameters
-        sums.expert_parameters += mtp.num_layers * one.expert_parameters
+        sums.add_weights(one, mtp.num_layers)
     kept = saved_bytes(layer_ops, keys, Relief(), model.hidden_size, hardware.physics)
-    kept = kept + working_bytes(mtp_operators(model), keys) + head_saved
+    kept = kept + working_bytes(around, keys) + head_saved
     return mtp.num_layers * kept
 
 

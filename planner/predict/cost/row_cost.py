@@ -18,11 +18,11 @@ from planner.predict.cost.as_run import rows_as_run
 from planner.predict.cost.data_parallel import microbatch_s, tail_s
 from planner.predict.cost.fixed_bytes import FixedBytes
 from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
-from planner.predict.cost.model_cost import ModelCost, layer_seconds, model_cost
+from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost, layer_seconds, model_cost
 from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s
-from planner.predict.cost.step_payload import DataParallelism, hop_parts, table_bytes
+from planner.predict.cost.step_payload import DataParallelism, GatheredUnit, hop_parts, table_bytes
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.memory.framework_memory import (
     framework_buffer_bytes,
@@ -37,6 +37,21 @@ from planner.question.routing import load_of
 from planner.strategy.rows import StrategyRows, distinct_rows, v_placed, waiting_head
 from planner.strategy.strategy import Relief
 from solver.arrays import Array, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenBytes:
+    """Bytes that weights which do not learn take on the device: of layers [R, N], of the ends [R].
+
+    A resident reference model's among them.  ``least_*``: sharded over every rank, the least of all leaves of a layout.
+    """
+
+    layer: Array
+    embedding: Array
+    head: Array
+    least_layer: Array
+    least_embedding: Array
+    least_head: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +70,9 @@ class RowCost:
     saved_bytes: Array
     relieved_bytes: Array
     layer_dense: Array
+    """Local parameters that learn, as of the ends."""
     layer_expert: Array
+    frozen: FrozenBytes
     embedding_forward_s: Array
     embedding_backward_s: Array
     head_forward_s: Array
@@ -131,13 +148,14 @@ class CostModel:
     def _keys(self, rows: StrategyRows) -> tuple[LayerKeys, Ints]:
         distinct, key = distinct_rows([getattr(rows, name) for name in KEY_COLUMNS])
         columns = {name: distinct[:, column].astype(np.float64) for column, name in enumerate(KEY_COLUMNS)}
+        columns["micro_batch_size"] *= self.workload.trained.sequences_per_sample
         routing = load_of(self.workload.routing, self.model)
         return LayerKeys(**columns, sequence_length=self.workload.sequence_length, routing=routing), key
 
     def layers_s(self, rows: StrategyRows) -> Array:
         """Seconds that one micro-batch takes in all layers, without relief and ZeRO-2/3 traffic: [R]."""
         keys, key = self._keys(rows)
-        each_s = layer_seconds(self.model, self.hardware, keys) @ self.kind_counts
+        each_s = layer_seconds(self.model, self.workload, self.hardware, keys) @ self.kind_counts
         return np.asarray(each_s[key])
 
     def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
@@ -149,8 +167,13 @@ class CostModel:
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
         # Without a pipeline head and embedding share one token table.
         head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
-        front = self._with_traffic(first.forward_s[key], first.backward_s[key], [(first.dense_parameters[key], dense)])
-        back_units = (head_dense, dense), (last.expert_parameters[key], expert)
+        copied = np.where(rows.pp == 1, cost.table_copy_bytes[key], 0.0)
+        front_units = [_unit(first, first.dense_parameters[key], dense, "dense", key)]
+        front = self._with_traffic(first.forward_s[key], first.backward_s[key], front_units)
+        back_units = (
+            _unit(last, head_dense, dense, "dense", key, copied),
+            _unit(last, last.expert_parameters[key], expert, "expert", key),
+        )
         back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
@@ -167,6 +190,7 @@ class CostModel:
             relieved_bytes=layers.saved_bytes[at, key],
             layer_dense=layers.dense_parameters[key],
             layer_expert=layers.expert_parameters[key],
+            frozen=self._frozen(cost, key, (dense, expert), copied),
             embedding_forward_s=front[0],
             embedding_backward_s=front[1],
             head_forward_s=back[0],
@@ -282,12 +306,9 @@ class CostModel:
         )
 
     def _state(self, rows: StrategyRows, parallel: DataParallelism, cost: ModelCost, key: Ints) -> StateBytes:
-        """Bytes of state a parameter, with what the back-end holds beside the usual; frozen weights have no more."""
+        """Bytes of state a parameter, with what the back-end holds beside the usual."""
         layers, framework = cost.layers, self.hardware.physics
         state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload, framework)
-        if framework.frozen_weights:
-            none = np.zeros(len(rows))
-            return StateBytes(weights=state.weights, gradients=none, optimizer=none, host=none, passing=none)
         in_buckets = framework.reduce_bucket_elements > 0.0
         if not in_buckets and framework.bucket_bytes_per_parameter == framework.passing_gradient_bytes == 0.0:
             return state
@@ -350,21 +371,51 @@ class CostModel:
         forward_s, backward_s = layers.forward_s[key], layers.backward_s[key]
         if np.any(dense.zero >= 2):
             for kind in range(forward_s.shape[1]):
-                units = (layers.dense_parameters[key, kind], dense), (layers.expert_parameters[key, kind], expert)
+                at = (key, kind)
+                units = (
+                    _unit(layers, layers.dense_parameters[at], dense, "dense", at),
+                    _unit(layers, layers.expert_parameters[at], expert, "expert", at),
+                )
                 forward_s[:, kind], backward_s[:, kind] = self._with_traffic(
                     forward_s[:, kind], backward_s[:, kind], units
                 )
         return forward_s, backward_s
 
     def _with_traffic(
-        self, forward_s: Array, backward_s: Array, units: Sequence[tuple[Array, DataParallelism]]
+        self, forward_s: Array, backward_s: Array, units: Sequence[GatheredUnit]
     ) -> tuple[Array, Array]:
         """Forward and backward of one layer or end with the ZeRO-2/3 traffic of its parameters: two [R]."""
-        if not np.any(units[0][1].zero >= 2):
+        if not np.any(units[0].parallel.zero >= 2):
             return forward_s, backward_s
-        used = [unit for unit in units if np.any(unit[0])] or units[:1]
+        used = [unit for unit in units if np.any(unit.parameters) or np.any(unit.frozen_bytes)] or units[:1]
         extra_f, extra_b = microbatch_s(used, self.workload, self.hardware, forward_s, backward_s)
         return forward_s + extra_f, backward_s + extra_b
+
+    def _frozen(
+        self, cost: ModelCost, key: Ints, parallels: tuple[DataParallelism, DataParallelism], copied: Array
+    ) -> FrozenBytes:
+        """Frozen weights on the device: sharded as the others from ZeRO-3 on; ``copied``: a table counted twice."""
+        tables = cost.layers, cost.embedding, cost.head
+        resident = float(self.workload.trained.reference_at == "resident")
+        columns: list[list[Array]] = [[], []]
+        for kind, parallel in zip(("dense", "expert"), parallels, strict=True):
+            parts = (1.0 / np.where(parallel.zero >= 3, parallel.shards, 1.0), 1.0 / np.maximum(parallel.ranks, 1.0))
+            for table in tables:
+                held = getattr(table, f"frozen_{kind}_bytes")[key] + resident * getattr(table, f"reference_{kind}_bytes")[key]
+                if table is cost.head and kind == "dense":
+                    held = held - copied
+                for column, part in zip(columns, parts, strict=True):
+                    column.append(held * (part[:, None] if held.ndim > 1 else part))
+        (here, least) = ([dense + expert for dense, expert in zip(each[:3], each[3:], strict=True)] for each in columns)
+        return FrozenBytes(*here, *least)
+
+    def _frozen_working_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
+        """Frozen weights that are whole for a moment: one layer and the next under ZeRO-3, and a 16-bit copy: [R]."""
+        layers = cost.layers
+        layer = most_of_row((layers.frozen_dense_bytes + layers.frozen_expert_bytes)[key])
+        end = np.maximum(cost.embedding.frozen_dense_bytes[key], cost.head.frozen_dense_bytes[key])
+        gathered = np.where(rows.zero >= 3, np.maximum(2.0 * layer, layer + end), 0.0)
+        return np.asarray(gathered + most_of_row(layers.widened_bytes[key]))
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """Working copies of ZeRO-2/3, and buckets."""
@@ -388,6 +439,8 @@ class CostModel:
             + COMMUNICATOR_BYTES * communicators
             + cost.dispatch_bytes[key]
         )
+        if self.workload.trained.adapters:
+            framework = framework + self._frozen_working_bytes(rows, cost, key)
         if self.hardware.physics.moments_apart:
             return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(4)))
         hidden_bytes, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key]
@@ -395,3 +448,16 @@ class CostModel:
         entry = cost.entry_bytes[key]
         stored = entry * rows.num_microbatches * self.hardware.physics.stores_rounds
         return FixedBytes(framework, entry, buffers, self._gathered_bytes(rows, cost, key), stored)
+
+
+def _unit(  # noqa: PLR0917  # a table, what it holds and where
+    table: LayerTable | EndTable,
+    parameters: Array,
+    parallel: DataParallelism,
+    kind: str,
+    at: Ints | tuple[Ints, int],
+    less: Array | float = 0.0,
+) -> GatheredUnit:
+    """What is gathered of one layer or end; ``less``: frozen bytes that are counted elsewhere."""
+    frozen, reference = (getattr(table, f"{name}_{kind}_bytes")[at] for name in ("frozen", "reference"))
+    return GatheredUnit(parameters, parallel, frozen - less, reference)

@@ -39,8 +39,6 @@ class KernelTraits:
     pads_vocabulary: bool = True
     """Whether a vocabulary whose shard is not a multiple of eight is padded to one where tensor parallelism does not
     force it to be; if not, its matmuls load element by element."""
-    frozen_weights: bool = False
-    """Whether only small adapters learn (LoRA): no weight gradients, no gradient traffic, no optimizer of the model."""
     dropout: bool = False
     """Whether dropout is on (after both branches of a layer, and on attention scores), whose masks are kept: in runs
     whose source does not say; a plan follows its workload."""
