@@ -32,7 +32,7 @@ from planner.plan.plan import Plan, StagePlan
 from planner.predict.collective import Collective
 from planner.predict.cost.as_run import rows_as_run
 from planner.predict.cost.hardware import Hardware, hardware_of
-from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost, patch_keys, vision_layers
+from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost
 from planner.predict.cost.payload import (
     Exchange,
     TrafficAxis,
@@ -57,6 +57,7 @@ from planner.predict.cost.step_payload import (
     step_exchanges,
     table_bytes,
 )
+from planner.predict.cost.vision_tower import patch_keys, vision_layers
 from planner.predict.memory.activations import replayed_shares
 from planner.predict.physics.physics import Physics
 from planner.predict.trained_operators import trained_operators
@@ -290,9 +291,7 @@ class _Bill:
         kinds, cost = self.model.layer_kind_sequence(), self.cost
         held = [kinds[chunk.first_layer + offset] for chunk in stage.chunks for offset in range(chunk.num_layers)]
         layers, first, last = self.table.layers, self.table.embedding, self.table.head
-        dense = [
-            (float(cost.layer_dense[0, kind]), *_frozen(layers, "dense", (0, kind))) for kind in held
-        ]
+        dense = [(float(cost.layer_dense[0, kind]), *_frozen(layers, "dense", (0, kind))) for kind in held]
         expert = [(float(cost.layer_expert[0, kind]), *_frozen(layers, "expert", (0, kind))) for kind in held]
         if any(chunk.has_embedding for chunk in stage.chunks):
             dense.append((float(cost.embedding_dense[0]), *_frozen(first, "dense", (0,))))

@@ -1,8 +1,8 @@
 """The useful FLOPs of a step as the model is trained: the numerator of model-FLOPs utilization.
 
-With all weights learning ``3 F`` a token (``planner.model.flops``), ``F`` the forward pass; with adapters ``2 F`` of the
-frozen matmuls and of attention's forward pass, 3 of the adapters', and ``2 F`` more of attention, whose backward pass
-has no part that is a weight's.  A reference model adds its forward pass, ``F``; pairs count both their sequences.
+With ``F`` the forward pass of a token: ``3 F`` where all weights learn (``planner.model.flops``); of a frozen matmul
+``2 F``, of adapters and of attention, which has no weights, ``3 F``.  A reference model adds its forward pass, ``F``;
+pairs count both their sequences.
 """
 
 from __future__ import annotations

@@ -28,4 +28,4 @@ def described_traits(flavour: Flavour, said: SoftwareDescription) -> Physics:
     open_to_it = flavour.whole_layers or flavour in (DEFAULT, SOME_FSDP)
     if open_to_it and said.attention in ("best", "flash2", "triton", "unfused"):
         traits = replace(traits, attention=said.attention)  # type: ignore[arg-type]  # one of the four above
-    return replace(traits, frozen_weights=True) if said.adapters else traits
+    return traits

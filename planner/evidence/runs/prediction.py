@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.errors import DocumentInvalid, ProfileMissing
-from planner.evidence.runs.adapter_seconds import Pace, adapter_seconds
 from planner.evidence.runs.flavours import Flavour, studied_on
 from planner.evidence.runs.resident import resident_bytes
 from planner.evidence.runs.row_cluster import cluster_of_row
@@ -313,24 +312,14 @@ def _prediction(
 ) -> Prediction:
     hardware = context.costs.hardware
     strategy = mapped.strategy
-    breakdown_s = dict(candidate.breakdown_s)
-    # A calibrated overhead is no wait for launches: adapters hide behind none of it.
-    overhead_s = hardware.factors.host_overhead_s * strategy.num_microbatches
-    pace = Pace(
-        memory_bytes_per_s=hardware.pool.device.memory_bandwidth_bytes_per_s,
-        launch_s=mapped.traits.launch_s,
-        waiting_s=max(breakdown_s.get("host", 0.0) - overhead_s, 0.0),
-    )
-    more_s = adapter_seconds(mapped.row, mapped.model, strategy, mapped.software, pace)
-    breakdown_s["compute"] += more_s
     return Prediction(
         row=mapped.row,
-        step_time_s=candidate.step_time_s + more_s,
+        step_time_s=candidate.step_time_s,
         peak_memory_bytes=_reported_bytes(candidate, mapped),
         total_memory_bytes=_device_bytes(mapped, candidate),
         memory_limit_bytes=_limit_bytes(hardware, mapped.flavour),
         device_memory_bytes=hardware.memory_bytes,
-        breakdown_s=breakdown_s,
+        breakdown_s=candidate.breakdown_s,
         software=mapped.software,
         model_flops_per_device=sample_flops * strategy.global_batch_size / strategy.world_size,
         peak_flops_per_s=hardware.pool.device.peak_flops_per_s[mapped.arithmetic],
@@ -348,7 +337,7 @@ def _device_bytes(mapped: MappedRun, candidate: Candidate) -> float:
     """Memory of the worst rank, with what no allocator counts."""
     if not runs_whole_layers(mapped):
         return candidate.peak_memory_bytes
-    allocated = whole_layer_peak_bytes(mapped.row, mapped.model, mapped.strategy, mapped.software)
+    allocated = _whole_layers_bytes(mapped)
     return allocated + _outside_allocator_bytes(mapped.strategy)
 
 
@@ -356,9 +345,7 @@ def _reported_bytes(candidate: Candidate, mapped: MappedRun) -> float:
     """The figure that the source would print: its rank, and without what its counter does not see."""
     flavour, outside = mapped.flavour, _outside_allocator_bytes(mapped.strategy)
     if runs_whole_layers(mapped):
-        return _counted(
-            whole_layer_peak_bytes(mapped.row, mapped.model, mapped.strategy, mapped.software), outside, flavour
-        )
+        return _counted(_whole_layers_bytes(mapped), outside, flavour)
     if flavour.memory == "resident":
         totals = resident_bytes(candidate, mapped.model, mapped.workload, mapped.traits)
     else:
@@ -388,3 +375,7 @@ def _outside_allocator_bytes(strategy: Strategy) -> float:
     edp = strategy.tp * strategy.cp * strategy.dp // (strategy.etp * strategy.ep)
     axes = (strategy.tp, strategy.cp, strategy.dp, strategy.pp, strategy.ep, strategy.ep * (edp > 1))
     return float(FRAMEWORK_BYTES - WORKSPACE_BYTES + COMMUNICATOR_BYTES * sum(size > 1 for size in axes))
+
+
+def _whole_layers_bytes(mapped: MappedRun) -> float:
+    return whole_layer_peak_bytes(mapped.row, mapped.model, mapped.strategy, mapped.software, mapped.workload.trained)

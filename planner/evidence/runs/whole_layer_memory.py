@@ -23,11 +23,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.evidence.runs.adapters import TRAINED_BYTES, adapters_of
+from planner.evidence.runs.row_training import learned_parameters
 from planner.evidence.runs.software import SoftwareDescription
 from planner.evidence.runs.truth import TruthRow
 from planner.model.parameters import embedding_parameters, head_parameters, total_parameters
 from planner.model.spec import LayerSpec, ModelSpec
+from planner.question.training import PRETRAIN, STORED_BYTES, Training
 from planner.strategy.strategy import Strategy
 
 STATES: dict[str, tuple[float, float, float, float]] = {
@@ -38,15 +39,8 @@ STATES: dict[str, tuple[float, float, float, float]] = {
 }
 """Bytes a trained parameter: weight, gradient, moments, temporary of the step.  master: 16-bit weights beside an fp32
 copy and fp32 moments (DeepSpeed's ZeRO)."""
-STORED_BYTES: dict[str, float] = {
-    "none": 2.0,
-    "nf4": 0.5 + 4.0 / 64,
-    "nf4-dq": 0.5 + 1.0 / 64 + 4.0 / (64 * 256),
-    "gptq": 0.5 + 2.5 / 128,
-    "int8": 1.0,
-}
-"""Bytes of a frozen weight of a layer: 4 bits and a scale for 64 (fp32, or 8 bit with an fp32 scale for 256 of them:
-bitsandbytes, QLoRA section 3), or for 128 (fp16 scale, 4-bit zero: GPTQ).  Embedding, head and norms stay 16-bit."""
+TRAINED_BYTES = 16.0
+"""fp32 weight, gradient and two moments of a trained adapter parameter (PEFT casts them, ``cast_adapter_dtype``)."""
 LOGIT_BYTES: dict[str, float] = {"plain": 14.0, "fused": 8.0, "chunked": 0.0}
 """Of one logit while the loss runs.  plain: 16-bit logits, their fp32 copy, the shifted copy, the log-softmax
 (transformers 4.45 to 4.48, modeling_llama.py and loss_utils.py).  fused: fp32 logits and their gradient.  chunked: a
@@ -82,10 +76,12 @@ class Parts:
         return max(first, last, held + gradients + self.temporary)
 
 
-def whole_layer_peak_bytes(row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDescription) -> float:
+def whole_layer_peak_bytes(
+    row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDescription, training: Training = PRETRAIN
+) -> float:
     """Peak of tensors in use on one device."""
-    states, shards = states_of(said, strategy), _shards(strategy)
-    parts = _parts(row, model, strategy, said, states)
+    shards = _shards(strategy)
+    parts = _parts(row, model, strategy, said, training)
     offloaded = said.offload == "parameters"
     scale = 0.0 if offloaded else 1.0 / shards
     parts = Parts(
@@ -94,7 +90,7 @@ def whole_layer_peak_bytes(row: TruthRow, model: ModelSpec, strategy: Strategy, 
         gathered=parts.gathered if shards > 1 or offloaded else 0.0,
     )  # fmt: skip
     return parts.peak(
-        accumulates=strategy.num_microbatches > 1 and not said.adapters,
+        accumulates=strategy.num_microbatches > 1 and not training.adapters,
         frees_gradients=said.step_in_backward == "yes",
     )
 
@@ -122,15 +118,16 @@ def _shards(strategy: Strategy) -> float:
     return float(strategy.dp_shard) if strategy.zero_stage == 3 else 1.0
 
 
-def _parts(row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDescription, states: str) -> Parts:
+def _parts(row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDescription, training: Training) -> Parts:
     ends = float(embedding_parameters(model) + head_parameters(model))
     whole = float(total_parameters(model))
     tokens = strategy.micro_batch_size * float(row.sequence_length or 0) / strategy.cp
-    weight, gradient, moments, temporary = STATES[states]
-    if said.adapters:
-        adapters = adapters_of(row.notes, model)
-        stored = STORED_BYTES[said.quantization or "none"] if said.training == "qlora" else _frozen_bytes(said)
-        trained = adapters.parameters + adapters.end_parameters
+    weight, gradient, moments, temporary = STATES[states_of(said, strategy)]
+    if training.adapters:
+        quantised = training.stored_bytes < STORED_BYTES["bf16"]
+        stored = training.stored_bytes if quantised else _frozen_bytes(said)
+        # Of ends that learn too, PEFT keeps the originals (modules_to_save).
+        trained = learned_parameters(model, training)
         sizes = (stored * (whole - ends) + _frozen_bytes(said) * ends + TRAINED_BYTES * trained, 0.0, 0.0, 0.0)
         layer_bytes = min(stored, 2.0)
     else:

@@ -36,8 +36,8 @@ from planner.predict.cost.step_payload import (
     StepExchange,
     gathers_per_microbatch,
     microbatch_exchanges,
-    reference_exchange,
     reduction_buckets,
+    reference_exchange,
     step_exchanges,
 )
 from planner.predict.memory.states import WEIGHT_BYTES, gradient_bytes, optimizer_bytes

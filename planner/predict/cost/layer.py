@@ -142,6 +142,15 @@ def launch_floor_s(operators: Sequence[Operator], keys: LayerKeys, hardware: Har
     return host_s(operators, keys, hardware.physics, meeting_s=meets_s, casts=casts)
 
 
+def add_launches(
+    launches_s: tuple[Array, Array], operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, count: int
+) -> None:
+    """Add ``count`` times the host seconds of these operators, forward and backward."""
+    forward_s, backward_s = launch_floor_s(operators, keys, hardware)
+    launches_s[0][:] += count * forward_s
+    launches_s[1][:] += count * backward_s
+
+
 def meeting_s(keys: LayerKeys, hardware: Hardware) -> Array | None:
     """Host seconds of one tensor-parallel collective before which its ranks meet: [K]; None where they do not.
 

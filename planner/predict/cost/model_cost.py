@@ -17,13 +17,13 @@ from planner.model.operators import (
     head_operators,
     layer_operators,
     mtp_operators,
-    vision_operators,
 )
-from planner.model.spec import ModelSpec, VisionSpec
+from planner.model.spec import ModelSpec
 from planner.predict.cost.as_run import keys_as_run
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.layer import (
     OperatorSum,
+    add_launches,
     launch_floor_s,
     layer_kind,
     operator_sum,
@@ -32,7 +32,8 @@ from planner.predict.cost.layer import (
     working_bytes,
 )
 from planner.predict.cost.payload import vocabulary_bytes
-from planner.predict.cost.reference_model import ReferencePass, reference_pass, with_reference
+from planner.predict.cost.reference_model import reference_end, reference_layers, with_reference
+from planner.predict.cost.vision_tower import add_vision
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import backward_working_bytes, local_parameters
@@ -144,7 +145,7 @@ def model_cost(
     copied = _table_copy_parameters(model, workload, keys)
     return ModelCost(
         keys=keys,
-        layers=with_reference(layers, _reference_layers(model, workload, keys, hardware)),
+        layers=with_reference(layers, reference_layers(model, workload, keys, hardware)),
         embedding=_embedding(model, workload, keys, hardware),
         head=_head(model, workload, kinds, keys, hardware),
         entry_bytes=layer_input_bytes(keys, model.hidden_size),
@@ -165,7 +166,7 @@ def layer_seconds(model: ModelSpec, workload: Workload, hardware: Hardware, keys
         for number, operators in enumerate(kinds):
             kind = layer_kind(operators, some, hardware)
             seconds[start : start + KEYS_AT_A_TIME, number] = kind.forward_s + kind.backward_s
-        for number, reference in enumerate(_reference_layers(model, workload, some, hardware)):
+        for number, reference in enumerate(reference_layers(model, workload, some, hardware)):
             seconds[start : start + KEYS_AT_A_TIME, number] += reference.forward_s
     return seconds
 
@@ -189,26 +190,6 @@ def _head_operators(model: ModelSpec, workload: Workload, hardware: Hardware) ->
 def _logits(model: ModelSpec, workload: Workload, keys: LayerKeys) -> Array:
     """Elements of the logits of a micro-batch; a reward model has none: [K]."""
     return model.vocab_size * keys.tokens / keys.tp * float(workload.trained.task != "reward")
-
-
-def _reference_layers(
-    model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware
-) -> list[ReferencePass]:
-    """The forward pass of each layer kind of the reference model; empty where none runs."""
-    if not workload.trained.runs_reference:
-        return []
-    kinds = [layer_operators(model, kind) for kind in range(len(model.layer_kinds))]
-    return [reference_pass(operators, workload.trained, keys, hardware) for operators in kinds]
-
-
-def _reference_end(
-    operators: Sequence[Operator], model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware
-) -> list[ReferencePass]:
-    """The same of one end of the model."""
-    if not workload.trained.runs_reference:
-        return []
-    reduced_s = hardware.groups_collective_s("all_reduce", vocabulary_bytes(keys, model.hidden_size), keys.tp_groups)
-    return [reference_pass(operators, workload.trained, keys, hardware, reduced_s)]
 
 
 def _widened_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:
@@ -314,77 +295,9 @@ def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: 
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     saved, launches_s = np.zeros(len(keys)), launch_floor_s(operators, keys, hardware)
     if model.vision is not None:
-        saved = _add_vision(sums, launches_s, model, workload, keys, hardware)
+        saved = add_vision(sums, launches_s, model, workload, keys, hardware)
     end = _end(sums, saved, np.zeros(len(keys)), hardware, launches_s)
-    return with_reference(end, _reference_end(plain, model, workload, keys, hardware))
-
-
-def _add_launches(
-    launches_s: tuple[Array, Array], operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, count: int
-) -> None:
-    """Add ``count`` times the host seconds of these operators, forward and backward."""
-    forward_s, backward_s = launch_floor_s(operators, keys, hardware)
-    launches_s[0][:] += count * forward_s
-    launches_s[1][:] += count * backward_s
-
-
-def _add_vision(
-    sums: OperatorSum,
-    launches_s: tuple[Array, Array],
-    model: ModelSpec,
-    workload: Workload,
-    keys: LayerKeys,
-    hardware: Hardware,
-) -> Array:
-    """The vision tower runs on the first stage; its patches are a sequence of their own.  Returns kept bytes."""
-    vision = model.vision
-    if vision is None:
-        return np.zeros(len(keys))
-    images, frozen = workload.images_per_sample, workload.trained.adapters
-    patches = patch_keys(keys, vision, images)
-    kept = np.zeros(len(keys))
-    for count, plain in vision_layers(model, vision):
-        # Adapters stand in the language model alone; the tower is a frozen part of its input.
-        operators = tuple(replace(operator, frozen=True) for operator in plain) if frozen else plain
-        one = operator_sum(operators, patches, hardware)
-        sums.add_weights(one, count)
-        if images:
-            sums.add_times(one, count)
-            _add_launches(launches_s, operators, patches, hardware, count)
-            kept = kept + count * working_bytes(operators, patches)
-    if frozen:
-        sums.frozen_dense_bytes += WIDE_BYTES * vision.extra_parameters
-    else:
-        sums.dense_parameters += vision.extra_parameters
-    projector_flops = vision.projector_flops_per_image * images * keys.micro_batch_size
-    projector_s = projector_flops / hardware.rates.matmul_flops_per_s * hardware.factors.compute
-    sums.forward_s += projector_s
-    sums.input_gradient_s += projector_s
-    sums.weight_gradient_s += 0.0 if frozen else projector_s
-    return kept
-
-
-def patch_keys(keys: LayerKeys, vision: VisionSpec, images: int) -> LayerKeys:
-    """Sharding of the vision tower: images are whole on every rank, and dense."""
-    ones = np.ones(len(keys))
-    return replace(
-        keys,
-        cp=ones,
-        ep=ones,
-        etp=ones,
-        micro_batch_size=keys.micro_batch_size * max(images, 1),
-        sequence_length=vision.patches_per_image,
-    )
-
-
-def vision_layers(model: ModelSpec, vision: VisionSpec) -> tuple[tuple[int, tuple[Operator, ...]], ...]:
-    """Layers of the vision tower by kind: how many, and their operators."""
-    windowed = vision.num_windowed_layers
-    kinds = (
-        (vision.num_layers - windowed, vision_operators(model)),
-        (windowed, vision_operators(model, windowed=True)),
-    )
-    return tuple((count, operators) for count, operators in kinds if count)
+    return with_reference(end, reference_end(plain, model, workload, keys, hardware))
 
 
 def _head(
@@ -406,9 +319,9 @@ def _head(
     transient = (whole if split is None else np.where(keys.tp > 1, split, whole)) * logits
     launches_s = launch_floor_s(operators, keys, hardware)
     if model.mtp is not None:
-        saved = saved + _add_mtp(sums, launches_s, model, workload, kinds, keys, hardware, head_saved=saved)
+        saved = saved + _add_mtp(sums, launches_s, model, workload, kinds, keys, hardware=hardware, head_saved=saved)
     end = _end(sums, saved, transient, hardware, launches_s)
-    return with_reference(end, _reference_end(head_operators(model), model, workload, keys, hardware))
+    return with_reference(end, reference_end(head_operators(model), model, workload, keys, hardware))
 
 
 def _head_inputs_bytes(head: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> Array:
@@ -443,8 +356,8 @@ def _add_mtp(
     workload: Workload,
     kinds: Sequence[Sequence[Operator]],
     keys: LayerKeys,
-    hardware: Hardware,
     *,
+    hardware: Hardware,
     head_saved: Array,
 ) -> Array:
     """Multi-token-prediction modules sit beside the head and run the head once more.  Returns kept bytes."""
@@ -454,11 +367,11 @@ def _add_mtp(
     layer_ops, around = kinds[mtp.kind], _as_trained(mtp_operators(model), workload, hardware)
     head = _head_operators(model, workload, hardware)
     sums.add_times(operator_sum(head, keys, hardware), mtp.num_layers)
-    _add_launches(launches_s, head, keys, hardware, mtp.num_layers)
+    add_launches(launches_s, head, keys, hardware, mtp.num_layers)
     for operators in (layer_ops, around):
         one = operator_sum(operators, keys, hardware)
         sums.add_times(one, mtp.num_layers)
-        _add_launches(launches_s, operators, keys, hardware, mtp.num_layers)
+        add_launches(launches_s, operators, keys, hardware, mtp.num_layers)
         sums.add_weights(one, mtp.num_layers)
     kept = saved_bytes(layer_ops, keys, Relief(), model.hidden_size, hardware.physics)
     kept = kept + working_bytes(around, keys) + head_saved

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from planner.model.operator import Operator
+from planner.model.operators import layer_operators
+from planner.model.spec import ModelSpec
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.layer import LayerKind, layer_kind
+from planner.predict.cost.payload import vocabulary_bytes
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.trained_operators import reference_operators
+from planner.question.problem import Workload
 from planner.question.training import Training
 from solver.arrays import Array
 
@@ -65,7 +69,25 @@ def reference_pass(
     )
 
 
-Table = TypeVar("Table")
+def reference_layers(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware) -> list[ReferencePass]:
+    """The forward pass of each layer kind of the reference model; empty where none runs."""
+    if not workload.trained.runs_reference:
+        return []
+    kinds = [layer_operators(model, kind) for kind in range(len(model.layer_kinds))]
+    return [reference_pass(operators, workload.trained, keys, hardware) for operators in kinds]
+
+
+def reference_end(
+    operators: Sequence[Operator], model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware
+) -> list[ReferencePass]:
+    """The same of one end of the model."""
+    if not workload.trained.runs_reference:
+        return []
+    reduced_s = hardware.groups_collective_s("all_reduce", vocabulary_bytes(keys, model.hidden_size), keys.tp_groups)
+    return [reference_pass(operators, workload.trained, keys, hardware, reduced_s)]
+
+
+Table = TypeVar("Table", bound=Any)
 
 
 def with_reference(table: Table, passes: Sequence[ReferencePass]) -> Table:
@@ -75,10 +97,11 @@ def with_reference(table: Table, passes: Sequence[ReferencePass]) -> Table:
 
     def of(name: str) -> Array:
         columns = [getattr(each, name) for each in passes]
-        return np.stack(columns, axis=1) if getattr(table, "forward_s").ndim == 2 else columns[0]
+        return np.stack(columns, axis=1) if table.forward_s.ndim == 2 else columns[0]
 
-    added = {name: getattr(table, name) + of(name) for name in ("forward_s", "compute_s", "tp_s", "cp_s", "ep_s", "host_s")}
+    names = ("forward_s", "compute_s", "tp_s", "cp_s", "ep_s", "host_s")
+    added = {name: getattr(table, name) + of(name) for name in names}
     if hasattr(table, "forward_compute_s"):
         added["forward_compute_s"] = table.forward_compute_s + of("compute_s")
     added |= {"reference_dense_bytes": of("dense_bytes"), "reference_expert_bytes": of("expert_bytes")}
-    return replace(table, **added)  # type: ignore[type-var]  # both tables are dataclasses
+    return replace(table, **added)

@@ -17,12 +17,13 @@ from planner.model.spec import ModelSpec
 from planner.predict.cost.as_run import rows_as_run
 from planner.predict.cost.data_parallel import microbatch_s, tail_s
 from planner.predict.cost.fixed_bytes import FixedBytes
+from planner.predict.cost.frozen_weights import FrozenBytes, frozen_bytes, frozen_working_bytes, gathered_unit
 from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
-from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost, layer_seconds, model_cost
+from planner.predict.cost.model_cost import ModelCost, layer_seconds, model_cost
 from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s
-from planner.predict.cost.step_payload import DataParallelism, GatheredUnit, hop_parts, table_bytes
+from planner.predict.cost.step_payload import DataParallelism, GatheredUnit, hop_parts, parallelisms, table_bytes
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.memory.framework_memory import (
     framework_buffer_bytes,
@@ -37,21 +38,6 @@ from planner.question.routing import load_of
 from planner.strategy.rows import StrategyRows, distinct_rows, v_placed, waiting_head
 from planner.strategy.strategy import Relief
 from solver.arrays import Array, Ints
-
-
-@dataclass(frozen=True, slots=True)
-class FrozenBytes:
-    """Bytes that weights which do not learn take on the device: of layers [R, N], of the ends [R].
-
-    A resident reference model's among them.  ``least_*``: sharded over every rank, the least of all leaves of a layout.
-    """
-
-    layer: Array
-    embedding: Array
-    head: Array
-    least_layer: Array
-    least_embedding: Array
-    least_head: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,19 +148,12 @@ class CostModel:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
         cost, key = keyed or self.keyed(rows)
         rows = rows_as_run(rows, self.hardware.physics)
-        dense, expert = self._parallel(rows, self._tensors_per_parameter(cost, key))
+        dense, expert = parallelisms(rows, self._tensors_per_parameter(cost, key))
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
         # Without a pipeline head and embedding share one token table.
         head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
-        copied = np.where(rows.pp == 1, cost.table_copy_bytes[key], 0.0)
-        front_units = [_unit(first, first.dense_parameters[key], dense, "dense", key)]
-        front = self._with_traffic(first.forward_s[key], first.backward_s[key], front_units)
-        back_units = (
-            _unit(last, head_dense, dense, "dense", key, copied),
-            _unit(last, last.expert_parameters[key], expert, "expert", key),
-        )
-        back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
+        front, back, copied = self._ends_s(rows, cost, key, head_dense, (dense, expert))
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
         of_stage = (layers.dense_parameters[key], dense), (layers.expert_parameters[key], expert)
@@ -190,7 +169,7 @@ class CostModel:
             relieved_bytes=layers.saved_bytes[at, key],
             layer_dense=layers.dense_parameters[key],
             layer_expert=layers.expert_parameters[key],
-            frozen=self._frozen(cost, key, (dense, expert), copied),
+            frozen=frozen_bytes(self.workload.trained, cost, key, (dense, expert), copied),
             embedding_forward_s=front[0],
             embedding_backward_s=front[1],
             head_forward_s=back[0],
@@ -222,6 +201,26 @@ class CostModel:
             warmup_chunks=rows.overlap_ep.astype(float) * self.hardware.physics.overlap_warmup_chunk,
             apart=self._apart(rows, cost, key, states),
         )
+
+    def _ends_s(
+        self,
+        rows: StrategyRows,
+        cost: ModelCost,
+        key: Ints,
+        head_dense: Array,
+        parallels: tuple[DataParallelism, DataParallelism],
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array], Array]:
+        """Forward and backward of both ends with ZeRO-2/3 traffic, and frozen bytes of a table that is there twice."""
+        first, last, (dense, expert) = cost.embedding, cost.head, parallels
+        copied = np.where(rows.pp == 1, cost.table_copy_bytes[key], 0.0)
+        front_units = [gathered_unit(first, first.dense_parameters[key], dense, "dense", key)]
+        front = self._with_traffic(first.forward_s[key], first.backward_s[key], front_units)
+        back_units = (
+            gathered_unit(last, head_dense, dense, "dense", key, copied),
+            gathered_unit(last, last.expert_parameters[key], expert, "expert", key),
+        )
+        back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
+        return front, back, copied
 
     def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
         """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""
@@ -339,30 +338,6 @@ class CostModel:
         per_parameter: Array = weight_tensors(self.model) / np.maximum(local, 1.0)
         return per_parameter
 
-    def _parallel(self, rows: StrategyRows, tensors_per_parameter: Array) -> tuple[DataParallelism, DataParallelism]:
-        """Who shares the dense and the expert parameters."""
-        replicate = rows.dp_replicate.astype(float)
-        inner = rows.tp * np.where(rows.pp_inner > 0, rows.cp * rows.pp, 1)
-        columns = {
-            "zero": rows.zero,
-            "overlap_grad": rows.overlap_grad,
-            "overlap_param": rows.overlap_param,
-            "optimizer_offload": rows.optimizer_offload,
-        }
-        dense = DataParallelism(
-            ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float),
-            tensors_per_parameter=tensors_per_parameter, **columns,
-        )  # fmt: skip
-        expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
-        expert = DataParallelism(
-            ranks=expert_ranks.astype(float),
-            replicate=np.minimum(replicate, expert_ranks),
-            stride=(rows.etp * rows.ep * np.where(rows.pp_inner > 0, rows.pp, 1)).astype(float),
-            tensors_per_parameter=tensors_per_parameter,
-            **columns,
-        )
-        return dense, expert
-
     def _layer_times_s(
         self, cost: ModelCost, key: Ints, dense: DataParallelism, expert: DataParallelism
     ) -> tuple[Array, Array]:
@@ -373,49 +348,21 @@ class CostModel:
             for kind in range(forward_s.shape[1]):
                 at = (key, kind)
                 units = (
-                    _unit(layers, layers.dense_parameters[at], dense, "dense", at),
-                    _unit(layers, layers.expert_parameters[at], expert, "expert", at),
+                    gathered_unit(layers, layers.dense_parameters[at], dense, "dense", at),
+                    gathered_unit(layers, layers.expert_parameters[at], expert, "expert", at),
                 )
                 forward_s[:, kind], backward_s[:, kind] = self._with_traffic(
                     forward_s[:, kind], backward_s[:, kind], units
                 )
         return forward_s, backward_s
 
-    def _with_traffic(
-        self, forward_s: Array, backward_s: Array, units: Sequence[GatheredUnit]
-    ) -> tuple[Array, Array]:
+    def _with_traffic(self, forward_s: Array, backward_s: Array, units: Sequence[GatheredUnit]) -> tuple[Array, Array]:
         """Forward and backward of one layer or end with the ZeRO-2/3 traffic of its parameters: two [R]."""
         if not np.any(units[0].parallel.zero >= 2):
             return forward_s, backward_s
         used = [unit for unit in units if np.any(unit.parameters) or np.any(unit.frozen_bytes)] or units[:1]
         extra_f, extra_b = microbatch_s(used, self.workload, self.hardware, forward_s, backward_s)
         return forward_s + extra_f, backward_s + extra_b
-
-    def _frozen(
-        self, cost: ModelCost, key: Ints, parallels: tuple[DataParallelism, DataParallelism], copied: Array
-    ) -> FrozenBytes:
-        """Frozen weights on the device: sharded as the others from ZeRO-3 on; ``copied``: a table counted twice."""
-        tables = cost.layers, cost.embedding, cost.head
-        resident = float(self.workload.trained.reference_at == "resident")
-        columns: list[list[Array]] = [[], []]
-        for kind, parallel in zip(("dense", "expert"), parallels, strict=True):
-            parts = (1.0 / np.where(parallel.zero >= 3, parallel.shards, 1.0), 1.0 / np.maximum(parallel.ranks, 1.0))
-            for table in tables:
-                held = getattr(table, f"frozen_{kind}_bytes")[key] + resident * getattr(table, f"reference_{kind}_bytes")[key]
-                if table is cost.head and kind == "dense":
-                    held = held - copied
-                for column, part in zip(columns, parts, strict=True):
-                    column.append(held * (part[:, None] if held.ndim > 1 else part))
-        (here, least) = ([dense + expert for dense, expert in zip(each[:3], each[3:], strict=True)] for each in columns)
-        return FrozenBytes(*here, *least)
-
-    def _frozen_working_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
-        """Frozen weights that are whole for a moment: one layer and the next under ZeRO-3, and a 16-bit copy: [R]."""
-        layers = cost.layers
-        layer = most_of_row((layers.frozen_dense_bytes + layers.frozen_expert_bytes)[key])
-        end = np.maximum(cost.embedding.frozen_dense_bytes[key], cost.head.frozen_dense_bytes[key])
-        gathered = np.where(rows.zero >= 3, np.maximum(2.0 * layer, layer + end), 0.0)
-        return np.asarray(gathered + most_of_row(layers.widened_bytes[key]))
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """Working copies of ZeRO-2/3, and buckets."""
@@ -440,7 +387,7 @@ class CostModel:
             + cost.dispatch_bytes[key]
         )
         if self.workload.trained.adapters:
-            framework = framework + self._frozen_working_bytes(rows, cost, key)
+            framework = framework + frozen_working_bytes(rows.zero, cost, key)
         if self.hardware.physics.moments_apart:
             return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(4)))
         hidden_bytes, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key]
@@ -448,16 +395,3 @@ class CostModel:
         entry = cost.entry_bytes[key]
         stored = entry * rows.num_microbatches * self.hardware.physics.stores_rounds
         return FixedBytes(framework, entry, buffers, self._gathered_bytes(rows, cost, key), stored)
-
-
-def _unit(  # noqa: PLR0917  # a table, what it holds and where
-    table: LayerTable | EndTable,
-    parameters: Array,
-    parallel: DataParallelism,
-    kind: str,
-    at: Ints | tuple[Ints, int],
-    less: Array | float = 0.0,
-) -> GatheredUnit:
-    """What is gathered of one layer or end; ``less``: frozen bytes that are counted elsewhere."""
-    frozen, reference = (getattr(table, f"{name}_{kind}_bytes")[at] for name in ("frozen", "reference"))
-    return GatheredUnit(parameters, parallel, frozen - less, reference)

@@ -63,6 +63,31 @@ class DataParallelism:
         return Groups(self.replicate, self.stride * self.shards)
 
 
+def parallelisms(rows: StrategyRows, tensors_per_parameter: Array) -> tuple[DataParallelism, DataParallelism]:
+    """Who shares the dense and the expert parameters."""
+    replicate = rows.dp_replicate.astype(float)
+    inner = rows.tp * np.where(rows.pp_inner > 0, rows.cp * rows.pp, 1)
+    columns = {
+        "zero": rows.zero,
+        "overlap_grad": rows.overlap_grad,
+        "overlap_param": rows.overlap_param,
+        "optimizer_offload": rows.optimizer_offload,
+    }
+    dense = DataParallelism(
+        ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float),
+        tensors_per_parameter=tensors_per_parameter, **columns,
+    )  # fmt: skip
+    expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
+    expert = DataParallelism(
+        ranks=expert_ranks.astype(float),
+        replicate=np.minimum(replicate, expert_ranks),
+        stride=(rows.etp * rows.ep * np.where(rows.pp_inner > 0, rows.pp, 1)).astype(float),
+        tensors_per_parameter=tensors_per_parameter,
+        **columns,
+    )
+    return dense, expert
+
+
 @dataclass(frozen=True, slots=True)
 class StepExchange:
     """One collective over data-parallel ranks, on the rows where it happens: [R]."""

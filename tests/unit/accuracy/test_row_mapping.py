@@ -211,8 +211,8 @@ def test_a_compiler_fuses_and_adapters_freeze() -> None:
     compiled = row_of(source="github:pytorch/torchtitan:x", notes="FSDP compile")
     assert "norm" in traits_of_row(row, TORCHTITAN).unfused
     assert not traits_of_row(compiled, TORCHTITAN).unfused
-    assert traits_of_row(row_of(model="llama2_70b_lora"), NEMO).frozen_weights
-    assert not traits_of_row(row_of(notes="q-lora-rank=512"), NEMO).frozen_weights
+    assert workload_of_row(row_of(model="llama2_70b_lora"), NEMO).trained.kind == "lora"
+    assert not workload_of_row(row_of(notes="q-lora-rank=512"), NEMO).trained.adapters
 
 
 def test_the_sequence_follows_from_rate_step_devices_and_batch() -> None:
