@@ -316,6 +316,9 @@ class _Stage:
         self.device_bytes = (
             self.dense * (states.weights + states.gradients + states.optimizer + states.passing)
             + self.expert * (experts.weights + experts.gradients + experts.optimizer + experts.passing)
+            + cost.frozen.layer @ held
+            + front * cost.frozen.embedding
+            + back * cost.frozen.head
             + flight * (cost.saved_bytes @ held - saving @ eased + front * cost.embedding_saved)
             + back * (cost.head_saved * waiting + cost.head_transient)
             + cost.fixed_bytes

@@ -17,6 +17,7 @@ from planner.answers.sweep.question import SweepQuestion
 from planner.operations.question import Devices
 from planner.question.problem import Constraints, OptimizerName, Precision
 from planner.question.routing import ExpertLoad
+from planner.question.training import Training
 from profiles.document import Document
 
 Count = Annotated[int, Field(gt=0)]
@@ -45,6 +46,9 @@ class SweepRequest(Document):
     images_per_sample: int = Field(default=0, ge=0)
     dropout: bool = False
     routing: ExpertLoad | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
+    )
+    training: Training | None = Field(
         default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
     )
     constraints: Constraints = Constraints()

@@ -60,6 +60,16 @@ Routing = Annotated[
         " (default: as published logs show).",
     ),
 ]
+Training = Annotated[
+    str | None,
+    typer.Option(
+        "--training",
+        metavar="KIND[,K=V]...",
+        help="What learns: pretrain (default), full, lora, qlora; options rank=16, targets=all-linear or q+k+v+o+gate"
+        "+up+down, dora, ends, base=nf4|int8|gptq, task=language_model|dpo|orpo|reward,"
+        " reference=resident|offloaded|shared|precomputed.",
+    ),
+]
 Objective = Annotated[ObjectiveChoice, typer.Option("--objective", help="What to minimise.")]
 Price = Annotated[
     float | None, typer.Option("--price", metavar="X", help="Price of a device hour, for --objective cost.")

@@ -11,6 +11,7 @@ from planner.cli.backend_names import parse_backends
 from planner.cli.options import PrecisionName
 from planner.cli.problem_inputs import LARGEST_COUNT, chance
 from planner.cli.routing_flag import routing_of
+from planner.cli.training_flag import training_of
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import PINNABLE
 from planner.strategy.text import parse_assignments, parse_forbids
@@ -46,6 +47,7 @@ class SweepFlags:
     memory_margin: float | None = None
     fits: float | None = None
     routing: str | None = None
+    training: str | None = None
 
 
 def read_question(flags: SweepFlags) -> SweepQuestion:
@@ -104,6 +106,8 @@ def _said(flags: SweepFlags) -> dict[str, Any]:
         said["precision"] = flags.precision.value
     if flags.routing is not None:
         said["routing"] = routing_of(flags.routing)
+    if flags.training is not None:
+        said["training"] = training_of(flags.training)
     return said
 
 

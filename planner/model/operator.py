@@ -28,6 +28,7 @@ OperatorClass = Literal[
     "permute",  # gather / scatter of tokens to experts, memory bound
     "embedding",
     "cross_entropy",
+    "weight_pass",  # reads and writes a weight itself, whatever the tokens (dequantisation, norms of DoRA)
 ]
 
 Shard = Literal[
@@ -101,3 +102,13 @@ class Operator:
 
     Recomputing a region frees a kept tensor only if the region makes it: see ``planner.model.recompute``.
     """
+    frozen: bool = False
+    """Whether the parameters do not learn: no weight gradient and no state but their own bytes."""
+    stored_bytes: float = 2.0
+    """Bytes of a frozen parameter as it is stored."""
+    passed_weights: int = 0
+    """weight_pass: weights that are passed over..."""
+    passed_bytes: float = 0.0
+    """... and bytes read and written for each."""
+    passes_back: bool = True
+    """weight_pass: whether the backward pass repeats it."""

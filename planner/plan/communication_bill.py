@@ -32,7 +32,7 @@ from planner.plan.plan import Plan, StagePlan
 from planner.predict.collective import Collective
 from planner.predict.cost.as_run import rows_as_run
 from planner.predict.cost.hardware import Hardware, hardware_of
-from planner.predict.cost.model_cost import ModelCost, patch_keys, vision_layers
+from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost
 from planner.predict.cost.payload import (
     Exchange,
     TrafficAxis,
@@ -47,16 +47,20 @@ from planner.predict.cost.regathers import gathers_a_step
 from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.predict.cost.step_payload import (
     DataParallelism,
+    GatheredUnit,
     StepExchange,
     gathers_per_microbatch,
     hop_parts,
     microbatch_exchanges,
     reduction_buckets,
+    reference_exchange,
     step_exchanges,
     table_bytes,
 )
+from planner.predict.cost.vision_tower import patch_keys, vision_layers
 from planner.predict.memory.activations import replayed_shares
 from planner.predict.physics.physics import Physics
+from planner.predict.trained_operators import trained_operators
 from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.schedules import V_SCHEDULES
 from planner.strategy.strategy import Relief, Strategy
@@ -123,6 +127,16 @@ def data_size(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
+Unit = tuple[float, float, float]
+"""Of a layer or end: local parameters that learn, bytes of frozen ones, bytes of a reference model."""
+
+
+def _frozen(table: LayerTable | EndTable, kind: str, at: tuple[int, ...]) -> tuple[float, float]:
+    """Frozen bytes and bytes of the reference model of one layer or end."""
+    frozen, reference = (getattr(table, f"{name}_{kind}_bytes") for name in ("frozen", "reference"))
+    return float(frozen[at]), float(reference[at])
+
+
 class _Bill:
     """What the parts of the bill need to know about the plan."""
 
@@ -142,7 +156,9 @@ class _Bill:
         keyed = self.costs.keyed(self.row)
         self.table: ModelCost = keyed[0]
         self.cost: RowCost = self.costs.rows(self.row, keyed)
-        self.kinds = [layer_operators(self.model, kind) for kind in range(len(self.model.layer_kinds))]
+        kinds, training = range(len(self.model.layer_kinds)), problem.workload.trained
+        self.kinds = [trained_operators(layer_operators(self.model, kind), training) for kind in kinds]
+        self.references = [layer_operators(self.model, kind) for kind in kinds] if training.runs_reference else []
 
     def traffic(self) -> tuple[Traffic, ...]:
         """All lines, those of one stage, axis, operation and group size added up."""
@@ -192,6 +208,9 @@ class _Bill:
             for offset in range(chunk.num_layers):
                 operators = self.kinds[kinds[chunk.first_layer + offset]]
                 yield from self._exchanges(operators)
+                if self.references:
+                    for each in self._exchanges(self.references[kinds[chunk.first_layer + offset]]):
+                        yield replace(each, backward=np.zeros_like(each.backward))
                 if offset < count:
                     yield from self._replays(operators, relief)
 
@@ -230,25 +249,26 @@ class _Bill:
         yield from self._weights_of(stage.stage, expert, self.cost.expert_parallel, "edp_shard", "edp_replicate")
 
     def _weights_of(
-        self, stage: int, units: list[float], parallel: DataParallelism, shard: TrafficAxis, replica: TrafficAxis
+        self, stage: int, units: list[Unit], parallel: DataParallelism, shard: TrafficAxis, replica: TrafficAxis
     ) -> Iterator[Traffic]:
-        """The same for one kind of parameter: ``units`` are the local parameters of each layer and end."""
+        """The same for one kind of parameter: ``units`` are the layers and ends."""
         workload, framework = self.plan.problem.workload, self.hardware.physics
-        microbatches, total = float(self.strategy.num_microbatches), np.array([sum(units)])
+        microbatches, total = float(self.strategy.num_microbatches), np.array([sum(unit[0] for unit in units)])
 
         def line(each: StepExchange, times: float, calls: float) -> Traffic:
             axis, group = (replica if each.across_replicas else shard), round(float(each.groups.size[0]))
             size = float(each.size_bytes[0]) if each.happens[0] else 0.0
             return Traffic(axis, each.operation, stage, group, times * size, calls)
 
-        if not framework.frozen_weights:
-            for each in step_exchanges(total, parallel, workload, framework):
-                times = self._gathers(each)
-                yield line(each, times, times * self._calls(each, total, parallel))
+        for each in step_exchanges(total, parallel, workload, framework):
+            times = self._gathers(each)
+            yield line(each, times, times * self._calls(each, total, parallel))
         for unit in units:
-            gather, *reductions = microbatch_exchanges(np.array([unit]), parallel, workload, framework)
+            one = GatheredUnit(np.array([unit[0]]), parallel, np.array([unit[1]]), np.array([unit[2]]))
+            gather, *reductions = microbatch_exchanges(one, workload, framework)
             gathers = float(gathers_per_microbatch(parallel, framework)[0]) * microbatches
             yield line(gather, gathers, gathers)
+            yield line(reference_exchange(one, framework), microbatches, microbatches)
             for each in reductions:
                 yield line(each, microbatches, microbatches)
 
@@ -266,17 +286,18 @@ class _Bill:
             calls = reduction_buckets(parameters, parallel, framework)
         return max(float(calls[0]), 1.0)
 
-    def _units(self, stage: StagePlan) -> tuple[list[float], list[float]]:
-        """Local parameters of each layer and end of a stage, dense and expert."""
+    def _units(self, stage: StagePlan) -> tuple[list[Unit], list[Unit]]:
+        """Each layer and end of a stage, dense and expert."""
         kinds, cost = self.model.layer_kind_sequence(), self.cost
         held = [kinds[chunk.first_layer + offset] for chunk in stage.chunks for offset in range(chunk.num_layers)]
-        dense = [float(cost.layer_dense[0, kind]) for kind in held]
-        expert = [float(cost.layer_expert[0, kind]) for kind in held]
+        layers, first, last = self.table.layers, self.table.embedding, self.table.head
+        dense = [(float(cost.layer_dense[0, kind]), *_frozen(layers, "dense", (0, kind))) for kind in held]
+        expert = [(float(cost.layer_expert[0, kind]), *_frozen(layers, "expert", (0, kind))) for kind in held]
         if any(chunk.has_embedding for chunk in stage.chunks):
-            dense.append(float(cost.embedding_dense[0]))
+            dense.append((float(cost.embedding_dense[0]), *_frozen(first, "dense", (0,))))
         if any(chunk.has_head for chunk in stage.chunks):
-            dense.append(float(cost.head_dense[0]))
-            expert.append(float(cost.head_expert[0]))
+            dense.append((float(cost.head_dense[0]), *_frozen(last, "dense", (0,))))
+            expert.append((float(cost.head_expert[0]), *_frozen(last, "expert", (0,))))
         return dense, expert
 
     def _hops(self, stage: int) -> Iterator[Traffic]:

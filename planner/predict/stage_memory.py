@@ -114,11 +114,12 @@ def _passes_summed(rows: StrategyRows, cost: RowCost, num_stages: int) -> tuple[
     """``passes_memory`` where one moment stands for all."""
     flight, dense, expert = in_flight(rows, cost, num_stages), cost.dense_state.total, cost.expert_state.total
     fixed = np.repeat(cost.fixed_bytes[:, None], num_stages, axis=1)
-    fixed[:, 0] += cost.embedding_dense * dense + cost.embedding_saved * flight[:, 0]
+    fixed[:, 0] += cost.embedding_dense * dense + cost.frozen.embedding + cost.embedding_saved * flight[:, 0]
     fixed[np.arange(len(rows)), head_stage(rows, num_stages)] += (
         cost.head_dense * dense + cost.head_expert * expert + cost.head_saved * _waiting(rows) + cost.head_transient
     )
-    return fixed, flight, cost.layer_dense * dense[:, None] + cost.layer_expert * expert[:, None]
+    fixed[np.arange(len(rows)), head_stage(rows, num_stages)] += cost.frozen.head
+    return fixed, flight, cost.layer_dense * dense[:, None] + cost.layer_expert * expert[:, None] + cost.frozen.layer
 
 
 def _summed(rows: StrategyRows, cost: RowCost, replay: Array, num_stages: int) -> Moment:
@@ -154,7 +155,8 @@ def leanest_fixed_bytes(rows: StrategyRows, cost: RowCost, flight: Array, dense:
     """
     num_stages = flight.shape[1]
     every, last = np.arange(len(rows)), head_stage(rows, num_stages)
-    first_bytes, last_bytes = cost.embedding_dense * dense, cost.head_dense * dense + cost.head_expert * expert
+    first_bytes = cost.embedding_dense * dense + cost.frozen.least_embedding
+    last_bytes = cost.head_dense * dense + cost.head_expert * expert + cost.frozen.least_head
     if cost.apart is None:
         first_bytes = first_bytes + cost.embedding_saved * flight[:, 0]
         last_bytes = last_bytes + cost.head_saved * _waiting(rows) + cost.head_transient
@@ -183,19 +185,23 @@ def _apart(rows: StrategyRows, cost: RowCost, terms: MomentTerms, replay: Array,
     }
     if not np.any(waiting_head(rows)):
         del tensors["second"]
-    ends = units.root, last * cost.head_expert[:, None]
-    layers = cost.layer_dense, cost.layer_expert
+    frozen = first * cost.frozen.embedding[:, None] + last * cost.frozen.head[:, None]
+    ends = units.root, last * cost.head_expert[:, None], frozen
+    layers = cost.layer_dense, cost.layer_expert, cost.frozen.layer
     return tuple(_moment(name, states, layers, ends, parts) for name, (states, parts) in tensors.items())
 
 
 def _moment(
     name: str,
     states: tuple[StateBytes, StateBytes],
-    layers: tuple[Array, Array],
-    ends: tuple[Array, Array],
+    layers: tuple[Array, Array, Array],
+    ends: tuple[Array, Array, Array],
     tensors: tuple[Array, Array, Array, Array],
 ) -> Moment:
-    """One moment from its tensors and states; parameters of ``layers`` [R, N] and of the ``ends`` [R, P]."""
+    """One moment from its tensors and states.
+
+    Dense and expert parameters, and frozen bytes, of ``layers`` [R, N] and of the ``ends`` [R, P].
+    """
     kept, buffers, flight, replay = tensors
     dense, expert = (state.total[:, None] for state in states)
     return Moment(
@@ -204,10 +210,10 @@ def _moment(
         buffer_bytes=buffers,
         in_flight=flight,
         replay_bytes=replay,
-        layer_state_bytes=layers[0] * dense + layers[1] * expert,
+        layer_state_bytes=layers[0] * dense + layers[1] * expert + layers[2],
         dense_state=states[0],
         expert_state=states[1],
-        fixed_bytes=buffers + kept + ends[0] * dense + ends[1] * expert,
+        fixed_bytes=buffers + kept + ends[0] * dense + ends[1] * expert + ends[2],
     )
 
 

@@ -11,6 +11,7 @@ from planner.model.spec import ModelSpec
 from planner.question.factors import AppliedCalibration
 from planner.question.older_documents import constraints_of_today, problem_of_today
 from planner.question.routing import ExpertLoad, of_other_experts
+from planner.question.training import PRETRAIN, Training
 from profiles.cluster import Cluster
 from profiles.document import Document
 from profiles.prediction.reference import ProfileReference
@@ -48,6 +49,21 @@ class Workload(Document):
         description="how tokens spread over routed experts: even, zipf with an exponent, or histogram with the tokens"
         " of each expert as a training log gives them; absent = as published logs show (planner.question.routing)",
     )
+    training: Training | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="which weights learn and by which loss: full, lora, qlora; dpo, orpo, reward; absent = pretrain",
+    )
+
+    @property
+    def trained(self) -> Training:
+        """How the model is trained; pre-training where nothing is said."""
+        return self.training or PRETRAIN
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens of all sequences of a step, padding included."""
+        return self.global_batch_size * self.trained.sequences_per_sample * self.sequence_length
 
 
 class Constraints(Document):

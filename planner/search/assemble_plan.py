@@ -7,7 +7,6 @@ from typing import Any
 
 from planner.backends.asked import inside
 from planner.backends.backend import Software
-from planner.model.flops import model_flops_per_token, vision_flops_per_image
 from planner.plan.plan import (
     Alternative,
     BackEndAnswer,
@@ -28,6 +27,7 @@ from planner.predict.coverage.coverage import Coverage, coverage
 from planner.predict.memory.fit_chance import fits_probability
 from planner.predict.physics.kernels import AttentionChoice
 from planner.predict.physics.physics import Physics
+from planner.predict.training_flops import step_flops
 from planner.predict.uncertainty import step_interval_s
 from planner.question.factors import factor_words
 from planner.question.problem import Problem
@@ -35,6 +35,7 @@ from planner.search.evaluate import chunk_starts
 from planner.search.room_notes import room_notes
 from planner.search.routing_note import routing_notes
 from planner.search.split_limits import memory_limit_bytes
+from planner.search.training_notes import training_notes
 from planner.version import __version__
 
 ATTENTION_WORDS: dict[AttentionChoice, str] = {
@@ -63,9 +64,7 @@ def assemble_plan(
     ``lower_bound_s``: no plan of the spaces that were searched is faster; None where nobody searched.
     """
     workload, step_s = problem.workload, candidate.step_time_s
-    tokens = workload.global_batch_size * workload.sequence_length
-    flops = model_flops_per_token(problem.model, workload.sequence_length) * tokens
-    flops += vision_flops_per_image(problem.model) * workload.images_per_sample * workload.global_batch_size
+    tokens, flops = workload.tokens_per_step, step_flops(problem.model, workload)
     peak = hardware.pool.device.peak_flops_per_s[workload.precision]
     devices = candidate.strategy.world_size
     stages = tuple(_stage(problem, candidate, index) for index in range(candidate.strategy.pp))
@@ -183,6 +182,7 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
         _physics_note(software),
         _attention_note(hardware.physics),
         f"gradients are accumulated and reduced in {workload.gradient_dtype}, optimizer {workload.optimizer}",
+        *training_notes(workload.trained),
         *room_notes(problem.constraints, software),
         "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
     ]

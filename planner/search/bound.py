@@ -202,8 +202,10 @@ class BoundTerms:
         head_activations = np.maximum(cost.head_saved + cost.head_transient, kept * alone)
         activations = (kept * np.maximum(pp - 2, 0) + head_activations) / pp
         mean = self.mean_dense * dense_bytes + self.mean_expert * expert_bytes + activations
-        layer = cost.layer_dense * dense_bytes[:, None] + cost.layer_expert * expert_bytes[:, None]
-        head = cost.head_dense * dense_bytes + cost.head_expert * expert_bytes + head_activations
+        frozen = cost.frozen
+        mean = mean + (frozen.least_layer @ self.costs.kind_counts + frozen.least_embedding + frozen.least_head) / pp
+        layer = cost.layer_dense * dense_bytes[:, None] + cost.layer_expert * expert_bytes[:, None] + frozen.least_layer
+        head = cost.head_dense * dense_bytes + cost.head_expert * expert_bytes + frozen.least_head + head_activations
         leanest: Array = cost.fixed_bytes + np.maximum(mean, head + least_of_row(layer) * alone)
         return leanest
 
@@ -225,8 +227,10 @@ class BoundTerms:
 
     def mean_state_bytes(self) -> Array:
         """What the mean device needs for its states alone, whatever is relieved: [R]."""
-        states: Array = self.mean_dense * self.cost.dense_state.total + self.mean_expert * self.cost.expert_state.total
-        return states
+        cost, frozen = self.cost, self.cost.frozen
+        states: Array = self.mean_dense * cost.dense_state.total + self.mean_expert * cost.expert_state.total
+        held = frozen.layer @ self.costs.kind_counts + frozen.embedding + frozen.head
+        return np.asarray(states + held / self.rows.pp)
 
     def step_s(self, bottleneck_s: Array, at: NDArray[np.int64]) -> Array:
         """Lower bound of the rows ``at`` for a known bottleneck."""

@@ -122,8 +122,10 @@ def stage_bill(context: RowContext, stage: int, spans: list[Span], relieved: lis
     flight = float(context.memory.passes.in_flight[0, stage])
     saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
     again = any(stop > start for start, stop in relieved)
+    frozen = _over(prefix.frozen_bytes, spans)
+    frozen += first * float(cost.frozen.embedding[0]) + last * float(cost.frozen.head[0])
     held = max(
-        (_held(moment, stage, (dense, expert), saved, again=again) for moment in context.memory.moments),
+        (_held(moment, stage, (dense, expert), (saved, frozen), again=again) for moment in context.memory.moments),
         key=lambda parts: sum(parts.values()),
     )
     offloaded = flight * _over(prefix.saving_bytes, relieved) if context.strategy.activation_offload else 0.0
@@ -147,9 +149,13 @@ def stage_bill(context: RowContext, stage: int, spans: list[Span], relieved: lis
 
 
 def _held(
-    moment: Moment, stage: int, parameters: tuple[float, float], saved: float, *, again: bool
+    moment: Moment, stage: int, parameters: tuple[float, float], layers: tuple[float, float], *, again: bool
 ) -> dict[str, float]:
-    """What a stage holds at one moment, by kind; ``again``: layers are replayed."""
+    """What a stage holds at one moment, by kind.
+
+    ``layers``: kept activations of a micro-batch and frozen bytes; ``again``: layers are replayed.
+    """
+    saved, frozen = layers
     states = moment.dense_state, moment.expert_state
 
     def of_states(name: str) -> float:
@@ -157,7 +163,7 @@ def _held(
 
     replays = float(moment.replay_bytes[0, stage]) if again else 0.0
     return {
-        "weights_bytes": of_states("weights"),
+        "weights_bytes": of_states("weights") + frozen,
         "gradients_bytes": of_states("gradients"),
         "optimizer_bytes": of_states("optimizer"),
         "activations_bytes": float(moment.in_flight[0, stage]) * saved + float(moment.kept_bytes[0, stage]),

@@ -165,11 +165,11 @@ class _Left:
         self.saving = (cost.saved_bytes - cost.relieved_bytes)[row]
         self.tolerance = 2 * SLACK * bound.costs.hardware.memory_bytes
         dense, expert = on_devices(held, cost.layer_dense[row]), on_devices(held, cost.layer_expert[row])
-        saved = on_devices(held, cost.saved_bytes[row])
+        saved, frozen = on_devices(held, cost.saved_bytes[row]), on_devices(held, cost.frozen.layer[row])
         self.needs, self.flights, self.replays = [], [], []
         for moment in memory.moments:
             state = dense * moment.dense_state.total[row, None] + expert * moment.expert_state.total[row, None]
-            flight = moment.in_flight[row]
+            state, flight = state + frozen, moment.in_flight[row]
             self.needs.append(moment.fixed_bytes[row] + state + flight * saved - bound.rules.limit_bytes)
             self.flights.append(flight)
             self.replays.append(moment.replay_bytes[row])

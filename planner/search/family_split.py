@@ -111,10 +111,10 @@ class _Members:
         """Bytes over the limit on each stage without relief, at each moment of the step: [F, P]."""
         prefix = self.context.prefix
         dense, expert = self.on_devices(prefix.dense), self.on_devices(prefix.expert)
-        saved = self.on_devices(prefix.saved_bytes)
+        saved, frozen = self.on_devices(prefix.saved_bytes), self.on_devices(prefix.frozen_bytes)
         needs = []
         for moment in self.context.memory.moments:
-            state = dense * moment.dense_state.total[0] + expert * moment.expert_state.total[0]
+            state = dense * moment.dense_state.total[0] + expert * moment.expert_state.total[0] + frozen
             held = moment.fixed_bytes[0] + state + moment.in_flight[0] * saved
             needs.append(held - rules.limit_bytes)
         return needs

@@ -195,13 +195,14 @@ class LineBound:
         freed = np.minimum(saving @ counts.T, (relieved * saving.max(axis=1))[:, None])
         kept = cost.saved_bytes[row] @ counts.T - freed
         dense, expert = cost.layer_dense[row] @ counts.T, cost.layer_expert[row] @ counts.T
+        frozen = cost.frozen.layer[row] @ counts.T
         limit = self.rules.limit_bytes + 2 * SLACK * self.costs.hardware.memory_bytes
         fits = np.ones((len(row), self.pp, stop), dtype=np.bool_)
         for moment in self.moments:
             states = moment.dense_state.total[row, None], moment.expert_state.total[row, None]
             again = np.where(relieved[:, None] > 0, moment.replay_bytes[row], 0.0)
             room = limit - moment.fixed_bytes[row] - again
-            held = (dense * states[0] + expert * states[1])[:, None, :]
+            held = (dense * states[0] + expert * states[1] + frozen)[:, None, :]
             held = held + moment.in_flight[row][:, :, None] * kept[:, None, :]
             fits &= held <= room[:, :, None]
         longest: Ints = np.where(fits, lengths, 0).max(axis=2)

@@ -24,7 +24,7 @@ from planner.predict.memory.moments import Moment
 from solver.arrays import Array, Ints
 from solver.selection.kernel import INT_ROWS, INTS, NOTHING, REAL, REAL_ROWS, inner, kernel
 
-LAYER_S, FORWARD_S, RELIEF_S, SAVED, SAVING, DENSE, EXPERT = range(7)
+LAYER_S, FORWARD_S, RELIEF_S, SAVED, SAVING, DENSE, EXPERT, FROZEN = range(8)
 """Columns of a layer, N each."""
 REST, FULLEST_DENSE, FULLEST_EXPERT, RELIEF = range(4)
 """Columns of the answer."""
@@ -34,7 +34,7 @@ REST, FULLEST_DENSE, FULLEST_EXPERT, RELIEF = range(4)
 class Line:
     """Rows of one number of stages, as the kernel reads them.
 
-    ``kinds``: of every layer; ``least`` [P]: fewest layers of each stage; ``layers`` [R, 7 N]; ``times`` [R, 1 + P]:
+    ``kinds``: of every layer; ``least`` [P]: fewest layers of each stage; ``layers`` [R, 8 N]; ``times`` [R, 1 + P]:
     ``LinePaths.weights``; ``ends`` [R, 3 P]: what the ends add to the rest, the dense and the expert parameters of each
     stage; ``moments`` [R, K (2 + 3 P)]: bytes a dense and an expert parameter, then micro-batches in flight, fixed
     bytes and bytes of a replay of each stage.
@@ -61,10 +61,11 @@ class Line:
 
 
 def layer_columns(cost: RowCost) -> Array:
-    """``Line.layers`` of some rows: [R, 7 N]."""
+    """``Line.layers`` of some rows: [R, 8 N]."""
     saving = cost.saved_bytes - cost.relieved_bytes
     times = cost.layer_s, cost.layer_forward_s, cost.relief_s
-    return np.concatenate([*times, cost.saved_bytes, saving, cost.layer_dense, cost.layer_expert], axis=1)
+    weights = cost.layer_dense, cost.layer_expert, cost.frozen.layer
+    return np.concatenate([*times, cost.saved_bytes, saving, *weights], axis=1)
 
 
 def moment_columns(moments: tuple[Moment, ...]) -> Array:
@@ -80,7 +81,7 @@ def moment_columns(moments: tuple[Moment, ...]) -> Array:
 def _fits(moments: Any, stage: int, stages: int, span: Any, again: bool, limit_bytes: float) -> bool:
     """Whether a stage holds a ``span`` at every moment; ``again``: layers are replayed."""
     for at in range(0, len(moments), 2 + 3 * stages):
-        held = span[DENSE] * moments[at] + span[EXPERT] * moments[at + 1]
+        held = span[DENSE] * moments[at] + span[EXPERT] * moments[at + 1] + span[FROZEN]
         flight, fixed, replay = at + 2 + stage, at + 2 + stages + stage, at + 2 + 2 * stages + stage
         held += moments[flight] * span[SAVED] + moments[fixed]
         if again:
@@ -93,8 +94,8 @@ def _fits(moments: Any, stage: int, stages: int, span: Any, again: bool, limit_b
 @inner
 def _add(span: Any, layers: Any, kind: int, relieved: bool) -> None:
     """Make a ``span`` longer by a layer of one kind: its sums of the columns of layers, where they are relieved."""
-    number = len(layers) // 7
-    for column in (LAYER_S, FORWARD_S, SAVED, DENSE, EXPERT):
+    number = len(layers) // 8
+    for column in (LAYER_S, FORWARD_S, SAVED, DENSE, EXPERT, FROZEN):
         span[column] += layers[column * number + kind]
     if relieved:
         span[RELIEF_S] += layers[RELIEF_S * number + kind]
@@ -115,7 +116,7 @@ def _least_values(  # noqa: PLR0917  (a model, its rows, and where the answer go
 ) -> None:
     """Fill ``values`` [Q, 4] of ``pairs`` [Q, 3]: row, relieved layers a chunk, longest span."""
     stages, items = len(least), len(kinds)
-    before, after, span = np.empty((items + 1, 4)), np.empty((items + 1, 4)), np.empty(7)
+    before, after, span = np.empty((items + 1, 4)), np.empty((items + 1, 4)), np.empty(8)
     for pair in range(len(pairs)):
         row, relieved, longest = pairs[pair, 0], pairs[pair, 1], pairs[pair, 2]
         before[:] = np.inf

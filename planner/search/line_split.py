@@ -241,7 +241,7 @@ def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None
     needs = []
     for moment in memory.moments:
         per_dense, per_expert = moment.dense_state.total[0], moment.expert_state.total[0]
-        state = over(prefix.dense) * per_dense + over(prefix.expert) * per_expert
+        state = over(prefix.dense) * per_dense + over(prefix.expert) * per_expert + over(prefix.frozen_bytes)
         flight = moment.in_flight[0][:, None, None]
         needs.append(
             moment.fixed_bytes[0][:, None, None] + state + flight * over(prefix.saved_bytes) - rules.limit_bytes

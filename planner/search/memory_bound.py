@@ -84,6 +84,7 @@ def _room(
         flight = in_flight(rows, cost, stages)
         fixed = leanest_fixed_bytes(rows, cost, flight, dense, expert)
         state = cost.layer_dense[:, major] * dense + cost.layer_expert[:, major] * expert
+        state = state + cost.frozen.least_layer[:, major]
     else:
         # Every moment of a stage must fit: the one with every activation in it serves as the bound.
         fixed, flight, states = passes_memory(rows, cost, terms.costs.reliefs, stages)

@@ -7,8 +7,8 @@ import time
 from dataclasses import replace
 
 from planner.backends.asked import asked_software, inside
-from planner.model.flops import model_flops_per_token
 from planner.predict.cost.hardware import problem_hardware
+from planner.predict.training_flops import step_flops
 from planner.question.problem import Problem
 from planner.search.backend_rules import why_none_there
 from planner.search.branch import Search
@@ -21,9 +21,7 @@ class _Reached(Exception):
 
 def fewest_nodes(problem: Problem, target_s: float) -> int:
     """Nodes below which no plan can reach the target: ``flops / (devices * peak) <= target``, at least one."""
-    workload, pool = problem.workload, problem.cluster.pools[0]
-    tokens = workload.global_batch_size * workload.sequence_length
-    flops = model_flops_per_token(problem.model, workload.sequence_length) * tokens
+    pool, flops = problem.cluster.pools[0], step_flops(problem.model, problem.workload)
     peak = max(pool.device.peak_flops_per_s.values())
     return max(1, math.ceil(flops / (target_s * peak * pool.devices_per_node) * (1 - 1e-9)))
 

@@ -77,6 +77,7 @@ class Prefix:
     saving_bytes: Array
     dense: Array
     expert: Array
+    frozen_bytes: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ def _prefix(costs: CostModel, table: ModelCost, cost: RowCost) -> Prefix:
         saving_bytes=cost.saved_bytes[0] - cost.relieved_bytes[0],
         dense=cost.layer_dense[0],
         expert=cost.layer_expert[0],
+        frozen_bytes=cost.frozen.layer[0],
     )
     columns = np.array(_values_of(Prefix)(by_kind))
     running = np.zeros((len(columns), len(kinds) + 1))

@@ -88,4 +88,5 @@ def _workload(question: SweepQuestion, sequence_length: int, global_batch_size: 
         images_per_sample=question.images_per_sample,
         dropout=question.dropout,
         routing=question.routing,
+        training=question.training,
     )

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from planner.question.older_documents import problem_of_today
 from planner.question.problem import Constraints, OptimizerName, Precision
 from planner.question.routing import ExpertLoad
+from planner.question.training import Training
 from profiles.document import Document
 
 Count = Annotated[int, Field(gt=0)]
@@ -32,6 +33,9 @@ class SweepQuestion(Document):
     images_per_sample: int = Field(default=0, ge=0)
     dropout: bool = False
     routing: ExpertLoad | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
+    )
+    training: Training | None = Field(
         default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
     )
     constraints: Constraints = Field(default_factory=Constraints)

@@ -21,6 +21,7 @@ from planner.backends.rules.divisibility import context_parallel_sequence, exact
 from planner.backends.rules.overlap import FSDP2, data_parallel, fsdp2_overlap, fsdp2_spelling, plain_spelling
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
 from planner.backends.rules.token_mixers import runs_along_sequence
+from planner.backends.rules.training_kinds import training_kinds
 from planner.strategy.strategy import Strategy
 
 _LIBRARY = f"accelerate {ACCELERATE_VERSION}"
@@ -220,6 +221,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
 )
 
 MODEL_RULES: tuple[SpaceRule, ...] = (
+    training_kinds("docs: emit accelerate (train_accelerate.py trains every weight)"),
     *(
         replace(rule, source="docs: emit accelerate (the script sets up no fp8 recipe)") if rule.id == "M4" else rule
         for rule in SCRIPT_RULES

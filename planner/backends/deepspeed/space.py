@@ -24,6 +24,7 @@ from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.pipeline import end_problem, placement_problem
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.training_kinds import training_kinds
 from planner.strategy.strategy import Strategy
 
 
@@ -53,7 +54,11 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("P18", "docs: emit deepspeed (training.json)", _one_policy, ("recompute",)),
     SpaceRule("P19", "docs: emit deepspeed (training.json)", _chunks_in_place, ("pp", "vpp")),
 )
-TABLE = RuleTable("deepspeed", (*DEVICE_RULES, *MODEL_RULES, *QUESTION_RULES), STRATEGY_RULES)
+KINDS = training_kinds(
+    "docs: emit deepspeed (train_deepspeed.py builds every layer to learn)",
+    instead="name --backend accelerate, which goes through DeepSpeed for ZeRO-1 and optimizer offload",
+)
+TABLE = RuleTable("deepspeed", (*DEVICE_RULES, KINDS, *MODEL_RULES, *QUESTION_RULES), STRATEGY_RULES)
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:

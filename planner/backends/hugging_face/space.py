@@ -11,6 +11,7 @@ from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleTable
+from planner.backends.rules.training_kinds import EVERY_BASE, EVERY_TASK, training_kinds
 
 COLUMNS = Columns(
     schedules=("1f1b",),
@@ -35,5 +36,13 @@ COLUMNS = Columns(
 )
 SPACE = Space(
     COLUMNS,
-    RuleTable("hugging-face", (), column_rules(COLUMNS, "torch 2.13 nn/parallel/distributed.py; transformers Trainer")),
+    RuleTable(
+        "hugging-face",
+        (
+            training_kinds(
+                "peft tuners/lora; trl DPOTrainer, ORPOTrainer, RewardTrainer", bases=EVERY_BASE, tasks=EVERY_TASK
+            ),
+        ),
+        column_rules(COLUMNS, "torch 2.13 nn/parallel/distributed.py; transformers Trainer"),
+    ),
 )

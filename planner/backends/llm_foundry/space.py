@@ -20,6 +20,7 @@ from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleTable
+from planner.backends.rules.training_kinds import training_kinds
 
 COLUMNS = Columns(
     schedules=("1f1b",),
@@ -45,6 +46,8 @@ COLUMNS = Columns(
 SPACE = Space(
     COLUMNS,
     RuleTable(
-        "llm-foundry", (), column_rules(COLUMNS, "Composer 0.16.4 composer/trainer/mosaic_fsdp_utils.py:36-40, 110-115")
+        "llm-foundry",
+        (training_kinds("llm-foundry 0.3.0 scripts/train/train.py: no adapters"),),
+        column_rules(COLUMNS, "Composer 0.16.4 composer/trainer/mosaic_fsdp_utils.py:36-40, 110-115"),
     ),
 )

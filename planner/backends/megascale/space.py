@@ -10,6 +10,7 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleTable
+from planner.backends.rules.training_kinds import training_kinds
 
 SPACE = Space(
     columns=Columns(
@@ -26,5 +27,5 @@ SPACE = Space(
         overlap_ep=(False,),
         uniform_recompute=True,
     ),
-    rules=RuleTable("megascale", (), ()),
+    rules=RuleTable("megascale", (training_kinds("MegaScale (NSDI 2024): pre-training"),), ()),
 )

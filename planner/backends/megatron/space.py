@@ -27,6 +27,7 @@ from planner.backends.rules.divisibility import (
     sequence_parallel,
 )
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixture, used_kinds
+from planner.backends.rules.training_kinds import training_kinds
 from planner.model.spec import ModelSpec
 from planner.strategy.strategy import RecomputeModule
 
@@ -275,6 +276,7 @@ def _offload_and_recompute(given: RuleInput) -> str | None:
 
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (SpaceRule("A15", f"{_VALIDATE}:1313", positions),)
+KINDS = training_kinds(f"{_VALIDATE}: no flag says it", instead="name --backend megatron-bridge or accelerate")
 """Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A3", f"{_VALIDATE}:694", _batch, ("micro_batch_size", "dp")),
@@ -367,7 +369,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("P6", f"{_LAYOUT}: which rank holds a chunk", chunks_in_place, ("pp", "vpp")),
     SpaceRule("P7", f"{_VALIDATE}: --cp-comm-type", context_kind, ("cp_kind", "cp")),
 )
-TABLE = RuleTable("megatron", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES)
+TABLE = RuleTable("megatron", (*PROBLEM_RULES, KINDS, *MODEL_RULES), STRATEGY_RULES)
 
 
 SPACE = Space(

@@ -40,6 +40,7 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import exact_batch, heads, positions
 from planner.backends.rules.pipeline import end_problem, placement_problem
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
+from planner.backends.rules.training_kinds import training_kinds
 from planner.strategy.strategy import Strategy
 
 _TAG = "Megatron-LM v2.5 megatron"
@@ -187,6 +188,7 @@ def optimizer(given: RuleInput) -> str | None:
 
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
+    training_kinds("Megatron-LM v2.5 megatron/arguments.py: no flag says it"),
     SpaceRule("A3", f"{_TAG}/arguments.py:217", positions),
     SpaceRule("W1", f"{_TAG}/arguments.py:133-145, 528", precision),
     SpaceRule("W2", f"{_TAG}/arguments.py:430", optimizer),

@@ -38,6 +38,7 @@ from planner.backends.megatron.space_2021 import (
 )
 from planner.backends.rules.divisibility import exact_batch, heads, positions
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.training_kinds import training_kinds
 from planner.strategy.strategy import RecomputeModule
 
 _TAG = "Megatron-LM 23.04 megatron"
@@ -66,6 +67,7 @@ def _local_ddp(given: RuleInput) -> str | None:
 
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
+    training_kinds("Megatron-LM 23.08 megatron/arguments.py: no flag says it"),
     SpaceRule("A3", f"{_TAG}/arguments.py:268", positions),
     SpaceRule("W1", f"{_TAG}/arguments.py:160-168, 321", precision),
     SpaceRule("W2", f"{_TAG}/arguments.py: --optimizer", optimizer),

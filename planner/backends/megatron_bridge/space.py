@@ -14,6 +14,7 @@ from planner.backends.megatron.space import SPACE as CORE_SPACE
 from planner.backends.megatron.space import STRATEGY_RULES as CORE_RULES
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.token_mixers import beyond_attention
+from planner.backends.rules.training_kinds import training_kinds
 
 _CONFIG = "megatron-bridge 0.6.2 training/config.py"
 
@@ -49,5 +50,9 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     *CORE_RULES,
     SpaceRule("X1", f"{_CONFIG}:1116", _fsdp_order, ("axis_order", "zero_stage")),
 )
-TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES)
+KINDS = training_kinds(
+    "megatron-bridge 0.6.2 peft/lora.py, peft/dora.py",
+    instead="name --backend accelerate",
+)
+TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, KINDS, *MODEL_RULES), STRATEGY_RULES)
 SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled)

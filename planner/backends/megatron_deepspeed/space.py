@@ -42,6 +42,7 @@ from planner.backends.megatron.space_2021 import (
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import exact_batch, heads, positions
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.training_kinds import training_kinds
 
 _FORK = "bigscience-workshop/Megatron-DeepSpeed 8387ae17 megatron"
 _ENGINE = "DeepSpeed v0.7.7 deepspeed/runtime"
@@ -92,6 +93,7 @@ def _overlap(given: RuleInput) -> str | None:
 
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
+    training_kinds("Megatron-DeepSpeed megatron/arguments.py: no flag says it"),
     SpaceRule("A3", f"{_FORK}/arguments.py:257-262", positions),
     SpaceRule("W1", f"{_FORK}/arguments.py:170-190", _precision),
     SpaceRule("W2", f"{_FORK}/arguments.py:552", optimizer),

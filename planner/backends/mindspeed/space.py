@@ -23,6 +23,7 @@ from planner.backends.mindspeed.model_rules import MODEL_RULES
 from planner.backends.mindspeed.recompute import cannot_recompute, in_order
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixtures, used_kinds
+from planner.backends.rules.training_kinds import training_kinds
 from planner.strategy.strategy import Strategy
 
 ARCHITECTURES = ("ascend910b", "ascend910c", "ascend950")
@@ -211,6 +212,7 @@ def _swap_attention(given: RuleInput) -> str | None:
 
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
+    training_kinds("MindSpeed mindspeed/features_manager: no adapters"),
     SpaceRule("V1", f"{_GUIDE}: Atlas A2, A3 and 950", _device),
     SpaceRule("V2", f"{_GUIDE}: on-chip memory", _device_memory),
     _shared("A15", f"{_VALIDATE}: max-position-embeddings"),

@@ -29,6 +29,7 @@ from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import heads
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.training_kinds import training_kinds
 
 
 def _microbatches(given: RuleInput) -> str | None:
@@ -67,4 +68,4 @@ RULES: tuple[SpaceRule, ...] = (
     SpaceRule("T1", "nanotron 0e0a27ea models/llama.py:343-350", heads, ("tp",)),
     *column_rules(COLUMNS, "nanotron 0e0a27ea config/parallelism_config.py:23-38"),
 )
-SPACE = Space(COLUMNS, RuleTable("nanotron", (), RULES))
+SPACE = Space(COLUMNS, RuleTable("nanotron", (training_kinds("nanotron 0e0a27ea src/nanotron: no adapters"),), RULES))

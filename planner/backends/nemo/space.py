@@ -22,6 +22,7 @@ from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
 
 
 def _tensor_overlap(given: RuleInput) -> str | None:
@@ -45,4 +46,5 @@ RULES: tuple[SpaceRule, ...] = (
         "NeMo v2.4.0 nemo/lightning/pytorch/strategies/megatron_strategy.py:237-283, scripts/performance/helpers.py",
     ),
 )
-SPACE = Space(COLUMNS, RuleTable("nemo", (), RULES))
+KINDS = training_kinds("NeMo v2.4.0 nemo/collections/llm/peft/lora.py", bases=SIXTEEN_BIT)
+SPACE = Space(COLUMNS, RuleTable("nemo", (KINDS,), RULES))

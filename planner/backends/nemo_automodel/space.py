@@ -26,6 +26,7 @@ from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.pipeline import microbatches
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.training_kinds import SIXTEEN_OR_FOUR_BIT, training_kinds
 
 
 def _plain_data_parallel(given: RuleInput) -> str | None:
@@ -83,4 +84,7 @@ RULES: tuple[SpaceRule, ...] = (
     ),
     *column_rules(COLUMNS, "Automodel v0.5.0 components/distributed/mesh_utils.py:189-229, config.py:153-207"),
 )
-SPACE = Space(COLUMNS, RuleTable("nemo-automodel", (), RULES))
+KINDS = training_kinds(
+    "Automodel v0.5.0 components/_peft/lora.py, components/quantization/qlora.py", bases=SIXTEEN_OR_FOUR_BIT
+)
+SPACE = Space(COLUMNS, RuleTable("nemo-automodel", (KINDS,), RULES))

@@ -20,6 +20,7 @@ from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleTable
+from planner.backends.rules.training_kinds import SIXTEEN_OR_FOUR_BIT, training_kinds
 
 COLUMNS = Columns(
     schedules=("1f1b",),
@@ -43,5 +44,9 @@ COLUMNS = Columns(
 )
 SPACE = Space(
     COLUMNS,
-    RuleTable("pytorch-fsdp", (), column_rules(COLUMNS, "torch 2.13 distributed/fsdp/api.py: ShardingStrategy")),
+    RuleTable(
+        "pytorch-fsdp",
+        (training_kinds("peft 0.17 tuners/lora; AnswerDotAI/fsdp_qlora train.py", bases=SIXTEEN_OR_FOUR_BIT),),
+        column_rules(COLUMNS, "torch 2.13 distributed/fsdp/api.py: ShardingStrategy"),
+    ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from planner.backends.rules.forward_factors import forward_factor
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 from planner.backends.rules.token_mixers import beyond_attention
+from planner.backends.rules.training_kinds import training_kinds
 from planner.backends.torchtitan.family import family_of, num_dense_layers
 
 _TITAN = "torchtitan 0.3.0"
@@ -148,6 +149,10 @@ def _forward(given: RuleInput) -> str | None:
 
 
 MODEL_RULES: tuple[SpaceRule, ...] = (
+    training_kinds(
+        f"{_TITAN} config/configs.py: the emitted configuration trains every weight by cross-entropy",
+        instead="name --backend accelerate",
+    ),
     SpaceRule("M1", f"{_TITAN} models/common/decoder.py:62, models/deepseek_v3/mtp.py:201", _parts),
     SpaceRule("M2", f"{_TITAN} models/common/config_utils.py: make_gqa_config, get_attention_config", _attention),
     SpaceRule("M3", f"{_TITAN} models/llama3/__init__.py:66, models/qwen3/__init__.py:91", _head_width),

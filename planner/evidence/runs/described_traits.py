@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from planner.evidence.runs.flavours import DEFAULT, SOME_FSDP, Flavour
 from planner.evidence.runs.software import SoftwareDescription
-from planner.evidence.runs.whole_layer_memory import STORED_BYTES
 from planner.predict.physics.physics import Physics
 
 FUSED_BY: dict[str, frozenset[str]] = {
@@ -38,7 +37,4 @@ def described_traits(flavour: Flavour, said: SoftwareDescription) -> Physics:
     open_to_it = flavour.whole_layers or flavour in (DEFAULT, SOME_FSDP)
     if open_to_it and said.attention in ("best", "flash2", "triton", "unfused"):
         traits = replace(traits, attention=said.attention)  # type: ignore[arg-type]  # one of the four above
-    if not said.adapters:
-        return traits
-    stored = STORED_BYTES[said.quantization or "none"] if said.training == "qlora" else STORED_BYTES["none"]
-    return replace(traits, frozen_weights=True, frozen_weight_bytes=stored)
+    return traits

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.errors import DocumentInvalid, ProfileMissing
-from planner.evidence.runs.adapter_seconds import Pace, adapter_seconds
 from planner.evidence.runs.flavours import Flavour, studied_on
 from planner.evidence.runs.mapped_run import MappedRun
 from planner.evidence.runs.reported_memory import device_bytes, reported_bytes
@@ -289,24 +288,14 @@ def _prediction(
 ) -> Prediction:
     hardware = context.costs.hardware
     strategy = mapped.strategy
-    breakdown_s = dict(candidate.breakdown_s)
-    # A calibrated overhead is no wait for launches: adapters hide behind none of it.
-    overhead_s = hardware.factors.host_overhead_s * strategy.num_microbatches
-    pace = Pace(
-        memory_bytes_per_s=hardware.pool.device.memory_bandwidth_bytes_per_s,
-        launch_s=mapped.traits.launch_s,
-        waiting_s=max(breakdown_s.get("host", 0.0) - overhead_s, 0.0),
-    )
-    more_s = adapter_seconds(mapped.row, mapped.model, strategy, mapped.software, pace)
-    breakdown_s["compute"] += more_s
     return Prediction(
         row=mapped.row,
-        step_time_s=candidate.step_time_s + more_s,
+        step_time_s=candidate.step_time_s,
         peak_memory_bytes=reported_bytes(candidate, mapped),
         total_memory_bytes=device_bytes(mapped, candidate),
         memory_limit_bytes=_limit_bytes(hardware, mapped.flavour),
         device_memory_bytes=hardware.memory_bytes,
-        breakdown_s=breakdown_s,
+        breakdown_s=candidate.breakdown_s,
         software=mapped.software,
         model_flops_per_device=sample_flops * strategy.global_batch_size / strategy.world_size,
         peak_flops_per_s=hardware.pool.device.peak_flops_per_s[mapped.arithmetic],

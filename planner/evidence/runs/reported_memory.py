@@ -21,17 +21,14 @@ def device_bytes(mapped: MappedRun, candidate: Candidate) -> float:
     """Memory of the worst rank, with what no allocator counts."""
     if not runs_whole_layers(mapped):
         return candidate.peak_memory_bytes
-    allocated = whole_layer_peak_bytes(mapped.row, mapped.model, mapped.strategy, mapped.software)
-    return allocated + _outside_allocator_bytes(mapped.strategy)
+    return _whole_layers_bytes(mapped) + _outside_allocator_bytes(mapped.strategy)
 
 
 def reported_bytes(candidate: Candidate, mapped: MappedRun) -> float:
     """The figure that the source would print: its rank, and without what its counter does not see."""
     flavour, outside = mapped.flavour, _outside_allocator_bytes(mapped.strategy)
     if runs_whole_layers(mapped):
-        return _counted(
-            whole_layer_peak_bytes(mapped.row, mapped.model, mapped.strategy, mapped.software), outside, flavour
-        )
+        return _counted(_whole_layers_bytes(mapped), outside, flavour)
     if flavour.memory == "resident":
         totals = resident_bytes(candidate, mapped.model, mapped.workload, mapped.traits)
     elif flavour.memory == "allocated":
@@ -74,3 +71,7 @@ def _outside_allocator_bytes(strategy: Strategy) -> float:
     edp = strategy.tp * strategy.cp * strategy.dp // (strategy.etp * strategy.ep)
     axes = (strategy.tp, strategy.cp, strategy.dp, strategy.pp, strategy.ep, strategy.ep * (edp > 1))
     return float(FRAMEWORK_BYTES - WORKSPACE_BYTES + COMMUNICATOR_BYTES * sum(size > 1 for size in axes))
+
+
+def _whole_layers_bytes(mapped: MappedRun) -> float:
+    return whole_layer_peak_bytes(mapped.row, mapped.model, mapped.strategy, mapped.software, mapped.workload.trained)

@@ -17,6 +17,7 @@ from typing import Any
 from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import Flavour
 from planner.evidence.runs.row_model import flags_of
+from planner.evidence.runs.row_training import training_of_row
 from planner.evidence.runs.software import described
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
@@ -119,6 +120,7 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
         optimizer=optimizer,
         gradient_dtype=flavour.gradient_dtype,
         routing=EVEN if flavour.forced_balance or FORCED_BALANCE.search(row.notes) else None,
+        training=training_of_row(row.notes, described(row)),
     )
 
 

@@ -26,11 +26,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.evidence.runs.adapters import TRAINED_BYTES, TRAINED_END_BYTES, adapted_matrices, adapters_of
+from planner.evidence.runs.row_training import learned_parameters
 from planner.evidence.runs.software import SoftwareDescription
 from planner.evidence.runs.truth import TruthRow
 from planner.model.parameters import embedding_parameters, head_parameters, total_parameters
 from planner.model.spec import LayerSpec, ModelSpec
+from planner.question.training import PRETRAIN, STORED_BYTES, Training
 from planner.strategy.strategy import Strategy
 
 STATES: dict[str, tuple[float, float, float, float]] = {
@@ -49,15 +50,11 @@ STATED_STATES: dict[str, str] = {
     "8bit": "8bit", "paged8bit": "paged8bit", "fp32": "fp32", "sharded16bit": "16bit",
 }  # fmt: skip
 """What a row may say of its states and no library changes: plain 16 bit may still be cast up by the library."""
-STORED_BYTES: dict[str, float] = {
-    "none": 2.0,
-    "nf4": 0.5 + 4.0 / 64,
-    "nf4-dq": 0.5 + 1.0 / 64 + 4.0 / (64 * 256),
-    "gptq": 0.5 + 2.5 / 128,
-    "int8": 1.0,
-}
-"""Bytes of a frozen weight of a layer: 4 bits and a scale for 64 (fp32, or 8 bit with an fp32 scale for 256 of them:
-bitsandbytes, QLoRA section 3), or for 128 (fp16 scale, 4-bit zero: GPTQ).  Embedding, head and norms stay 16-bit."""
+TRAINED_BYTES = 16.0
+"""fp32 weight, gradient and two moments of a trained adapter parameter (PEFT casts them, ``cast_adapter_dtype``)."""
+TRAINED_END_BYTES = 8.0
+"""Of a parameter of the ends that is trained beside the adapters: PEFT trains a copy in the module's own precision
+(peft, utils/other.py, ModulesToSaveWrapper), here 16 bit: weight, gradient, two moments; the frozen original stays."""
 LOGIT_BYTES: dict[str, float] = {"plain": 14.0, "fused": 8.0, "chunked": 0.0}
 """Of one logit while the loss runs.  plain: 16-bit logits, their fp32 copy, the shifted copy, the log-softmax
 (transformers 4.45 to 4.48, modeling_llama.py and loss_utils.py).  fused: fp32 logits and their gradient.  chunked: a
@@ -83,7 +80,7 @@ LIVE_BYTES = 2.0e9
 (deepspeed, runtime/zero/config.py)."""
 PLAIN_ADAM = "16bit"
 OWN_ADAPTERS = ("torchtune", "litgpt")
-"""Libraries with adapters of their own, in the run's precision; PEFT's are fp32 (``adapters.TRAINED_BYTES``)."""
+"""Libraries with adapters of their own, in the run's precision; PEFT's are fp32 (``TRAINED_BYTES``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +105,12 @@ class Parts:
         return max(first, last, held + gradients + self.temporary)
 
 
-def whole_layer_peak_bytes(row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDescription) -> float:
+def whole_layer_peak_bytes(
+    row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDescription, training: Training = PRETRAIN
+) -> float:
     """Peak of tensors in use on one device."""
-    states, shards = states_of(said, strategy), _shards(strategy)
-    parts = _parts(row, model, strategy, said, states)
+    shards = _shards(strategy)
+    parts = _parts(row, model, strategy, said, training)
     offloaded = said.offload == "parameters"
     scale = 0.0 if offloaded else 1.0 / shards
     parts = Parts(
@@ -120,7 +119,7 @@ def whole_layer_peak_bytes(row: TruthRow, model: ModelSpec, strategy: Strategy, 
         gathered=_gathered_bytes(parts, model, said) if shards > 1 or offloaded else 0.0,
     )  # fmt: skip
     return parts.peak(
-        accumulates=strategy.num_microbatches > 1 and not said.adapters,
+        accumulates=strategy.num_microbatches > 1 and not training.adapters,
         frees_gradients=said.step_in_backward == "yes",
     )
 
@@ -150,16 +149,17 @@ def _shards(strategy: Strategy) -> float:
     return float(strategy.dp_shard) if strategy.zero_stage == 3 else 1.0
 
 
-def _parts(row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDescription, states: str) -> Parts:
+def _parts(row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDescription, training: Training) -> Parts:
     ends = float(embedding_parameters(model) + head_parameters(model))
     whole = float(total_parameters(model))
     tokens = strategy.micro_batch_size * float(row.sequence_length or 0) / strategy.cp
-    weight, gradient, moments, temporary = STATES[states]
-    if said.adapters:
-        adapters = adapters_of(row.notes, model)
-        stored = STORED_BYTES[said.quantization or "none"] if said.training == "qlora" else _frozen_bytes(said)
+    weight, gradient, moments, temporary = STATES[states_of(said, strategy)]
+    if training.adapters:
+        quantised = training.stored_bytes < STORED_BYTES["bf16"]
+        stored = training.stored_bytes if quantised else _frozen_bytes(said)
+        learned = learned_parameters(model, training)
         each = weight + gradient + moments if said.library in OWN_ADAPTERS else TRAINED_BYTES
-        learns = each * adapters.parameters + TRAINED_END_BYTES * adapters.end_parameters
+        learns = each * learned.adapters + TRAINED_END_BYTES * learned.ends
         sizes = (stored * (whole - ends) + _frozen_bytes(said) * ends + learns, 0.0, 0.0, 0.0)
         layer_bytes = min(stored, 2.0)
     else:
@@ -170,7 +170,7 @@ def _parts(row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDe
     matrix = max(_widest(kind) for kind in model.layer_kinds) * model.hidden_size
     return Parts(
         weights=sizes[0], gradients=sizes[1], optimizer=sizes[2], temporary=sizes[3],
-        kept=_kept_bytes(row, model, strategy, said, tokens),
+        kept=_kept_bytes(model, strategy, said, training, tokens),
         loss=loss_bytes(model, said, tokens),
         layer=_layer_bytes(model, said, tokens, float(row.sequence_length or 0)) * _copies(strategy, said)
         + (2.0 * matrix if said.training == "qlora" else 0.0),
@@ -213,11 +213,13 @@ def _copies(strategy: Strategy, said: SoftwareDescription) -> float:
     return 2.0 if sharded and said.adapters and said.library == "hf-trainer" else 1.0
 
 
-def _kept_bytes(row: TruthRow, model: ModelSpec, strategy: Strategy, said: SoftwareDescription, tokens: float) -> float:
+def _kept_bytes(
+    model: ModelSpec, strategy: Strategy, said: SoftwareDescription, training: Training, tokens: float
+) -> float:
     """Kept for the backward pass by all layers."""
     hidden = float(model.hidden_size)
     if strategy.recompute == "none":
-        adapted = adapted_matrices(row.notes) if said.training == "lora" else None
+        adapted = training.targets if training.kind == "lora" else None
         each = [kept_width(model.layer_kinds[kind], hidden, said, adapted) for kind in model.layer_kind_sequence()]
         return 2.0 * tokens * sum(each)
     layers = 2.0 if said.offload == "activations" else float(model.num_layers)

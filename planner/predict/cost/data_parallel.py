@@ -32,10 +32,12 @@ from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.overlap import exposed_s
 from planner.predict.cost.step_payload import (
     DataParallelism,
+    GatheredUnit,
     StepExchange,
     gathers_per_microbatch,
     microbatch_exchanges,
     reduction_buckets,
+    reference_exchange,
     step_exchanges,
 )
 from planner.predict.memory.states import WEIGHT_BYTES, gradient_bytes, optimizer_bytes
@@ -57,8 +59,6 @@ def tail_s(
     backward_window_s: Array,
 ) -> tuple[Array, Array]:
     """Exposed communication and optimizer seconds of ``parameters`` local parameters, once a step: two [R]."""
-    if hardware.physics.frozen_weights:
-        return np.zeros(np.shape(parameters)), optimizer_s(parameters, parallel, workload, hardware)
     reduce_s, gather_s = _once_a_step_s(parameters, parallel, workload, hardware)
     hidden_reduce_s = exposed_s(reduce_s, backward_window_s, LAST_BUCKET_FRACTION)
     shown_reduce_s = np.where(parallel.overlap_grad > 0, hidden_reduce_s, reduce_s)
@@ -75,8 +75,6 @@ def optimizer_s(parameters: Array, parallel: DataParallelism, workload: Workload
 
 def optimizer_places_s(local: Array, workload: Workload, hardware: Hardware) -> tuple[Array, Array]:
     """Seconds to update ``local`` parameters on the device and, offloaded, on the host."""
-    if hardware.physics.frozen_weights:
-        return np.zeros_like(local), np.zeros_like(local)
     state, gradient = optimizer_bytes(workload), gradient_bytes(workload)
     moved_bytes = local * (2.0 * state + gradient + WEIGHT_BYTES)
     on_device_s = moved_bytes / hardware.rates.memory_bytes_per_s * hardware.factors.compute
@@ -85,7 +83,7 @@ def optimizer_places_s(local: Array, workload: Workload, hardware: Hardware) -> 
 
 
 def microbatch_s(
-    units: Sequence[tuple[Array, DataParallelism]],
+    units: Sequence[GatheredUnit],
     workload: Workload,
     hardware: Hardware,
     forward_s: Array,
@@ -95,14 +93,15 @@ def microbatch_s(
 
     ``units``: its dense and its expert parameters; their traffic hides together under ``forward_s`` and ``backward_s``.
     """
-    zero = units[0][1].zero
-    gathers = gathers_per_microbatch(units[0][1], hardware.physics)
-    gather_s, scatter_s = np.zeros(len(zero)), np.zeros(len(zero))
-    for parameters, parallel in units:
-        gather, scatter, whole = microbatch_exchanges(parameters, parallel, workload, hardware.physics)
+    zero = units[0].parallel.zero
+    gathers = gathers_per_microbatch(units[0].parallel, hardware.physics)
+    gather_s, scatter_s, reference_s = np.zeros((3, len(zero)))
+    for unit in units:
+        gather, scatter, whole = microbatch_exchanges(unit, workload, hardware.physics)
         gather_s = gather_s + _exchange_s(gather, hardware)
+        reference_s = reference_s + _exchange_s(reference_exchange(unit, hardware.physics), hardware)
         scatter_s = scatter_s + _exchange_s(scatter, hardware) + _exchange_s(whole, hardware)
-    forward = np.where(gathers > 0.0, exposed_s(gather_s, forward_s), 0.0)
+    forward = np.where(gathers > 0.0, exposed_s(gather_s + reference_s, forward_s), 0.0)
     again_s = np.where(gathers > 1.0, gather_s, 0.0)
     return forward, np.where(zero >= 2, exposed_s(again_s + scatter_s, backward_s), 0.0)
 

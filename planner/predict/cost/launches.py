@@ -52,6 +52,7 @@ FUSED_KERNELS: dict[str, tuple[float, float]] = {
     "convolution": (1, 2),
     "gate": (1, 1),
     "index_scores": (3, 4),
+    "weight_pass": (1, 1),
 }
 """Kernels of one operator forward and backward where point-wise work is fused."""
 EXPERT_KERNELS: dict[str, dict[str, tuple[float, float]]] = {
@@ -108,7 +109,7 @@ def host_s(
         weight = traits.expert_launches if operator.module == "moe" else 1.0
         kernels = tuple(weight * (each + casts_of(operator, casts=casts)) for each in kernels_of(operator, traits))
         forward += kernels[0]
-        backward += kernels[1] + (traits.parameter_hooks if operator.parameters else 0.0)
+        backward += kernels[1] + (traits.parameter_hooks if operator.parameters and not operator.frozen else 0.0)
         if operator.op_class == "grouped_matmul" and traits.each_expert_s:
             further = np.maximum(operator.num_experts / keys.ep, 1.0) - 1.0
             experts = experts + further

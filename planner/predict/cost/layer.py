@@ -62,11 +62,19 @@ class OperatorSum:
     ep_s: Array
     dense_parameters: Array
     expert_parameters: Array
+    frozen_dense_bytes: Array
+    frozen_expert_bytes: Array
+    """Bytes of weights that do not learn, before any sharding over data-parallel ranks."""
 
     @classmethod
     def zeros(cls, count: int) -> OperatorSum:
         """All sums zero for ``count`` keys."""
         return cls(*(np.zeros(count) for _ in fields(cls)))
+
+    def add_weights(self, other: OperatorSum, count: float) -> None:
+        """Add ``count`` times the parameters and frozen bytes of ``other``."""
+        for name in ("dense_parameters", "expert_parameters", "frozen_dense_bytes", "frozen_expert_bytes"):
+            getattr(self, name)[:] += count * getattr(other, name)
 
     def add_times(self, other: OperatorSum, count: float) -> None:
         """Add ``count`` times the seconds of ``other``; parameters stay."""
@@ -133,6 +141,15 @@ def launch_floor_s(operators: Sequence[Operator], keys: LayerKeys, hardware: Har
     """Seconds that the host needs for these operators, forward and backward: two [K]."""
     meets_s, casts = meeting_s(keys, hardware), hardware.rates.casts
     return host_s(operators, keys, hardware.physics, meeting_s=meets_s, casts=casts)
+
+
+def add_launches(
+    launches_s: tuple[Array, Array], operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, count: int
+) -> None:
+    """Add ``count`` times the host seconds of these operators, forward and backward."""
+    forward_s, backward_s = launch_floor_s(operators, keys, hardware)
+    launches_s[0][:] += count * forward_s
+    launches_s[1][:] += count * backward_s
 
 
 def meeting_s(keys: LayerKeys, hardware: Hardware) -> Array | None:
@@ -237,8 +254,13 @@ def working_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:
 
 
 def _add_parameters(sums: OperatorSum, operator: Operator, keys: LayerKeys) -> None:
-    held = sums.expert_parameters if operator.shard.startswith("expert") else sums.dense_parameters
-    held += local_parameters(operator, keys)
+    routed, parameters = operator.shard.startswith("expert"), local_parameters(operator, keys)
+    if operator.frozen:
+        held_bytes = sums.frozen_expert_bytes if routed else sums.frozen_dense_bytes
+        held_bytes += operator.stored_bytes * parameters
+        return
+    held = sums.expert_parameters if routed else sums.dense_parameters
+    held += parameters
 
 
 def _column_reductions(operators: Sequence[Operator], hardware: Hardware) -> dict[str, float]:

@@ -17,13 +17,13 @@ from planner.model.operators import (
     head_operators,
     layer_operators,
     mtp_operators,
-    vision_operators,
 )
-from planner.model.spec import ModelSpec, VisionSpec
+from planner.model.spec import ModelSpec
 from planner.predict.cost.as_run import keys_as_run
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.layer import (
     OperatorSum,
+    add_launches,
     launch_floor_s,
     layer_kind,
     operator_sum,
@@ -32,10 +32,13 @@ from planner.predict.cost.layer import (
     working_bytes,
 )
 from planner.predict.cost.payload import vocabulary_bytes
+from planner.predict.cost.reference_model import reference_end, reference_layers, with_reference
+from planner.predict.cost.vision_tower import add_vision
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
-from planner.predict.memory.backward import backward_working_bytes
+from planner.predict.memory.backward import backward_working_bytes, local_parameters
 from planner.predict.memory.framework_memory import with_eight_bit_experts, with_framework_kept
+from planner.predict.trained_operators import WIDE_BYTES, paired_head, trained_operators
 from planner.question.problem import Workload
 from planner.strategy.strategy import Relief
 from solver.arrays import Array
@@ -46,7 +49,10 @@ KEYS_AT_A_TIME = 16_384
 
 @dataclass(frozen=True, slots=True)
 class LayerTable:
-    """Costs of the layer kinds: float64[K, N], with a leading R where a relief matters."""
+    """Costs of the layer kinds: float64[K, N], with a leading R where a relief matters.
+
+    Parameters are those that learn; of frozen weights there are bytes, before any sharding over data-parallel ranks.
+    """
 
     forward_s: Array
     backward_s: Array
@@ -59,6 +65,12 @@ class LayerTable:
     ep_s: Array
     dense_parameters: Array
     expert_parameters: Array
+    frozen_dense_bytes: Array
+    frozen_expert_bytes: Array
+    reference_dense_bytes: Array
+    reference_expert_bytes: Array
+    widened_bytes: Array
+    """16-bit copy of the largest quantised matrix."""
     saved_bytes: Array
     relief_s: Array
     working_bytes: Array
@@ -89,6 +101,10 @@ class EndTable:
     ep_s: Array
     dense_parameters: Array
     expert_parameters: Array
+    frozen_dense_bytes: Array
+    frozen_expert_bytes: Array
+    reference_dense_bytes: Array
+    reference_expert_bytes: Array
     saved_bytes: Array
     transient_bytes: Array
 
@@ -112,6 +128,8 @@ class ModelCost:
     """Buffers of the expert exchange, in and out: [K]."""
     table_copy_parameters: Array
     """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
+    table_copy_bytes: Array
+    """The same of its frozen bytes: [K]."""
     head_inputs_bytes: Array
     """Part of what the head keeps that is not of logits: [K]."""
     logits: Array
@@ -122,38 +140,63 @@ def model_cost(
     model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys, reliefs: Sequence[Relief]
 ) -> ModelCost:
     """Cost every layer kind and both ends for all keys."""
-    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, hardware)
+    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, workload, hardware)
     layers = _layer_table(kinds, keys, hardware, reliefs, model.hidden_size)
+    copied = _table_copy_parameters(model, workload, keys)
     return ModelCost(
         keys=keys,
-        layers=layers,
+        layers=with_reference(layers, reference_layers(model, workload, keys, hardware)),
         embedding=_embedding(model, workload, keys, hardware),
-        head=_head(model, kinds, keys, hardware),
+        head=_head(model, workload, kinds, keys, hardware),
         entry_bytes=layer_input_bytes(keys, model.hidden_size),
         dispatch_bytes=_dispatch_bytes(model, keys),
-        table_copy_parameters=_table_copy_parameters(model, keys),
-        head_inputs_bytes=_head_inputs_bytes(model, keys, hardware),
-        logits=model.vocab_size * keys.tokens / keys.tp,
+        table_copy_parameters=copied[0],
+        table_copy_bytes=copied[1],
+        head_inputs_bytes=_head_inputs_bytes(_head_operators(model, workload, hardware), keys, hardware),
+        logits=_logits(model, workload, keys),
     )
 
 
-def layer_seconds(model: ModelSpec, hardware: Hardware, keys: LayerKeys) -> Array:
+def layer_seconds(model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys) -> Array:
     """``LayerTable.total_s`` alone: [K, N]."""
-    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, hardware)
+    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, workload, hardware)
     seconds = np.empty((len(keys.tp), len(kinds)))
     for start in range(0, len(seconds), KEYS_AT_A_TIME):
         some = keys.slice(start, start + KEYS_AT_A_TIME)
         for number, operators in enumerate(kinds):
             kind = layer_kind(operators, some, hardware)
             seconds[start : start + KEYS_AT_A_TIME, number] = kind.forward_s + kind.backward_s
+        for number, reference in enumerate(reference_layers(model, workload, some, hardware)):
+            seconds[start : start + KEYS_AT_A_TIME, number] += reference.forward_s
     return seconds
 
 
-def _kinds(model: ModelSpec, hardware: Hardware) -> list[Sequence[Operator]]:
+def _kinds(model: ModelSpec, workload: Workload, hardware: Hardware) -> list[Sequence[Operator]]:
     """The operators of each layer kind."""
     kinds = range(len(model.layer_kinds))
-    kept = [with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in kinds]
+    trained = [_as_trained(layer_operators(model, kind), workload, hardware) for kind in kinds]
+    kept = [with_framework_kept(operators, hardware.physics) for operators in trained]
     return [with_eight_bit_experts(operators) for operators in kept] if hardware.eight_bit_experts else list(kept)
+
+
+def _as_trained(operators: Sequence[Operator], workload: Workload, hardware: Hardware) -> tuple[Operator, ...]:
+    return trained_operators(operators, workload.trained, fused=not hardware.physics.eager_pointwise)
+
+
+def _head_operators(model: ModelSpec, workload: Workload, hardware: Hardware) -> tuple[Operator, ...]:
+    return _as_trained(paired_head(head_operators(model), workload.trained), workload, hardware)
+
+
+def _logits(model: ModelSpec, workload: Workload, keys: LayerKeys) -> Array:
+    """Elements of the logits of a micro-batch; a reward model has none: [K]."""
+    return model.vocab_size * keys.tokens / keys.tp * float(workload.trained.task != "reward")
+
+
+def _widened_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:
+    """16-bit copy of the largest matrix that is dequantised for a product: [K]."""
+    passes = [replace(op, parameters=op.passed_weights) for op in operators if op.op_class == "weight_pass"]
+    found = [WIDE_BYTES * local_parameters(each, keys) for each in passes]
+    return np.max(found, axis=0) if found else np.zeros(len(keys))
 
 
 def _layer_table(
@@ -182,6 +225,11 @@ def _layer_table(
         ep_s=stack("ep_s"),
         dense_parameters=stack("dense_parameters"),
         expert_parameters=stack("expert_parameters"),
+        frozen_dense_bytes=stack("frozen_dense_bytes"),
+        frozen_expert_bytes=stack("frozen_expert_bytes"),
+        reference_dense_bytes=np.zeros((len(keys), len(kinds))),
+        reference_expert_bytes=np.zeros((len(keys), len(kinds))),
+        widened_bytes=np.stack([_widened_bytes(operators, keys) for operators in kinds], axis=1),
         saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0)
         * _fragmentation(hardware),
         relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
@@ -224,6 +272,10 @@ def _end(
         ep_s=sums.ep_s,
         dense_parameters=sums.dense_parameters,
         expert_parameters=sums.expert_parameters,
+        frozen_dense_bytes=sums.frozen_dense_bytes,
+        frozen_expert_bytes=sums.frozen_expert_bytes,
+        reference_dense_bytes=np.zeros(len(sums.forward_s)),
+        reference_expert_bytes=np.zeros(len(sums.forward_s)),
         saved_bytes=saved * _fragmentation(hardware),
         transient_bytes=transient * _fragmentation(hardware),
     )
@@ -237,96 +289,44 @@ def _add_vocabulary_reduction(sums: OperatorSum, keys: LayerKeys, hardware: Hard
 
 
 def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware) -> EndTable:
-    operators = embedding_operators(model)
+    plain = embedding_operators(model)
+    operators = _as_trained(plain, workload, hardware)
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     saved, launches_s = np.zeros(len(keys)), launch_floor_s(operators, keys, hardware)
     if model.vision is not None:
-        images = workload.images_per_sample
-        saved = _add_vision(sums, launches_s, model, keys, hardware, images)
-    return _end(sums, saved, np.zeros(len(keys)), hardware, launches_s)
+        saved = add_vision(sums, launches_s, model, workload, keys, hardware)
+    end = _end(sums, saved, np.zeros(len(keys)), hardware, launches_s)
+    return with_reference(end, reference_end(plain, model, workload, keys, hardware))
 
 
-def _add_launches(
-    launches_s: tuple[Array, Array], operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, count: int
-) -> None:
-    """Add ``count`` times the host seconds of these operators, forward and backward."""
-    forward_s, backward_s = launch_floor_s(operators, keys, hardware)
-    launches_s[0][:] += count * forward_s
-    launches_s[1][:] += count * backward_s
-
-
-def _add_vision(
-    sums: OperatorSum,
-    launches_s: tuple[Array, Array],
+def _head(
     model: ModelSpec,
+    workload: Workload,
+    kinds: Sequence[Sequence[Operator]],
     keys: LayerKeys,
     hardware: Hardware,
-    images: int,
-) -> Array:
-    """The vision tower runs on the first stage; its patches are a sequence of their own.  Returns kept bytes."""
-    vision = model.vision
-    if vision is None:
-        return np.zeros(len(keys))
-    patches = patch_keys(keys, vision, images)
-    kept = np.zeros(len(keys))
-    for count, operators in vision_layers(model, vision):
-        one = operator_sum(operators, patches, hardware)
-        sums.dense_parameters += count * one.dense_parameters
-        if images:
-            sums.add_times(one, count)
-            _add_launches(launches_s, operators, patches, hardware, count)
-            kept = kept + count * working_bytes(operators, patches)
-    sums.dense_parameters += vision.extra_parameters
-    projector_flops = vision.projector_flops_per_image * images * keys.micro_batch_size
-    projector_s = projector_flops / hardware.rates.matmul_flops_per_s * hardware.factors.compute
-    sums.forward_s += projector_s
-    sums.input_gradient_s += projector_s
-    sums.weight_gradient_s += projector_s
-    return kept
-
-
-def patch_keys(keys: LayerKeys, vision: VisionSpec, images: int) -> LayerKeys:
-    """Sharding of the vision tower: images are whole on every rank, and dense."""
-    ones = np.ones(len(keys))
-    return replace(
-        keys,
-        cp=ones,
-        ep=ones,
-        etp=ones,
-        micro_batch_size=keys.micro_batch_size * max(images, 1),
-        sequence_length=vision.patches_per_image,
-    )
-
-
-def vision_layers(model: ModelSpec, vision: VisionSpec) -> tuple[tuple[int, tuple[Operator, ...]], ...]:
-    """Layers of the vision tower by kind: how many, and their operators."""
-    windowed = vision.num_windowed_layers
-    kinds = (
-        (vision.num_layers - windowed, vision_operators(model)),
-        (windowed, vision_operators(model, windowed=True)),
-    )
-    return tuple((count, operators) for count, operators in kinds if count)
-
-
-def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware) -> EndTable:
-    operators = head_operators(model)
+) -> EndTable:
+    operators = _head_operators(model, workload, hardware)
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
-    sums.dense_parameters += _table_copy_parameters(model, keys)
-    framework, logits = hardware.physics, model.vocab_size * keys.tokens / keys.tp
-    saved = _head_inputs_bytes(model, keys, hardware) + framework.kept_logit_bytes * logits
+    copied = _table_copy_parameters(model, workload, keys)
+    sums.dense_parameters += copied[0]
+    sums.frozen_dense_bytes += copied[1]
+    framework, logits = hardware.physics, _logits(model, workload, keys)
+    saved = _head_inputs_bytes(operators, keys, hardware) + framework.kept_logit_bytes * logits
     whole, split = framework.passing_logit_bytes, framework.split_loss_bytes
     transient = (whole if split is None else np.where(keys.tp > 1, split, whole)) * logits
     launches_s = launch_floor_s(operators, keys, hardware)
     if model.mtp is not None:
-        saved = saved + _add_mtp(sums, launches_s, model, kinds, keys, hardware, head_saved=saved)
-    return _end(sums, saved, transient, hardware, launches_s)
+        saved = saved + _add_mtp(sums, launches_s, model, workload, kinds, keys, hardware=hardware, head_saved=saved)
+    end = _end(sums, saved, transient, hardware, launches_s)
+    return with_reference(end, reference_end(head_operators(model), model, workload, keys, hardware))
 
 
-def _head_inputs_bytes(model: ModelSpec, keys: LayerKeys, hardware: Hardware) -> Array:
+def _head_inputs_bytes(head: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> Array:
     """What the final norm and the head keep of their inputs: [K]."""
-    operators = [op for op in head_operators(model) if op.op_class != "cross_entropy"]
+    operators = [op for op in head if op.op_class != "cross_entropy"]
     kept = sum((saved_bytes_of_operator(op, keys) for op in operators), start=np.zeros(len(keys)))
     if not hardware.physics.whole_head_input:
         return kept
@@ -334,40 +334,47 @@ def _head_inputs_bytes(model: ModelSpec, keys: LayerKeys, hardware: Hardware) ->
     return kept + np.where(keys.sp > 0, whole - saved_bytes_of_operator(operators[-1], keys), 0.0)
 
 
-def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:
-    """The token table on the head's stage: a tied head is one, and multi-token prediction looks tokens up there.
+def _table_copy_parameters(model: ModelSpec, workload: Workload, keys: LayerKeys) -> tuple[Array, Array]:
+    """The token table on the head's stage: parameters that learn, and bytes where it is frozen: two [K].
+
+    A tied head is one, and multi-token prediction looks tokens up there.
 
     Source: Megatron-Core 0.19.2, models/gpt/gpt_model.py: ``if self.pre_process or self.mtp_process: self.embedding``.
     """
     width = (model.embedding_size or model.hidden_size) if model.tie_embeddings or model.mtp is not None else 0
-    return width * model.vocab_size / keys.tp
+    if workload.trained.task == "reward" and model.mtp is None:
+        width = 0
+    copied, none = width * model.vocab_size / keys.tp, np.zeros(len(keys))
+    learns = not workload.trained.adapters or workload.trained.ends
+    return (copied, none) if learns else (none, WIDE_BYTES * copied)
 
 
 def _add_mtp(
     sums: OperatorSum,
     launches_s: tuple[Array, Array],
     model: ModelSpec,
+    workload: Workload,
     kinds: Sequence[Sequence[Operator]],
     keys: LayerKeys,
-    hardware: Hardware,
     *,
+    hardware: Hardware,
     head_saved: Array,
 ) -> Array:
     """Multi-token-prediction modules sit beside the head and run the head once more.  Returns kept bytes."""
     mtp = model.mtp
     if mtp is None:
         return np.zeros(len(keys))
-    layer_ops = kinds[mtp.kind]
-    sums.add_times(operator_sum(head_operators(model), keys, hardware), mtp.num_layers)
-    _add_launches(launches_s, head_operators(model), keys, hardware, mtp.num_layers)
-    for operators in (layer_ops, mtp_operators(model)):
+    layer_ops, around = kinds[mtp.kind], _as_trained(mtp_operators(model), workload, hardware)
+    head = _head_operators(model, workload, hardware)
+    sums.add_times(operator_sum(head, keys, hardware), mtp.num_layers)
+    add_launches(launches_s, head, keys, hardware, mtp.num_layers)
+    for operators in (layer_ops, around):
         one = operator_sum(operators, keys, hardware)
         sums.add_times(one, mtp.num_layers)
-        _add_launches(launches_s, operators, keys, hardware, mtp.num_layers)
-        sums.dense_parameters += mtp.num_layers * one.dense_parameters
-        sums.expert_parameters += mtp.num_layers * one.expert_parameters
+        add_launches(launches_s, operators, keys, hardware, mtp.num_layers)
+        sums.add_weights(one, mtp.num_layers)
     kept = saved_bytes(layer_ops, keys, Relief(), model.hidden_size, hardware.physics)
-    kept = kept + working_bytes(mtp_operators(model), keys) + head_saved
+    kept = kept + working_bytes(around, keys) + head_saved
     return mtp.num_layers * kept
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.model.flops import attention_context, forward_flops
@@ -12,6 +14,7 @@ from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.measured import better_of
 from planner.predict.cost.ring_attention import row_tokens, steps_s
 from planner.predict.layer_keys import LayerKeys
+from planner.predict.memory.backward import local_parameters
 from profiles.prediction.rungs import Prediction
 from solver.arrays import Array
 
@@ -72,6 +75,8 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
         return _attention_s(operator, keys, hardware)
     if operator.op_class in MIXER_FRACTION:
         return _mixer_s(operator, keys, hardware)
+    if operator.op_class == "weight_pass":
+        return hardware.rates.memory_s(passed_bytes(operator, keys), operator.op_class)
     passes = UNFUSED_PASSES.get(operator.op_class, 1.0) if operator.op_class in hardware.physics.unfused else 1.0
     return hardware.rates.memory_s(passes * moved_bytes(operator, keys), operator.op_class)
 
@@ -88,9 +93,13 @@ def operator_backward_s(
         return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
         input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
-        return input_s, np.zeros_like(weight_s) if hardware.physics.frozen_weights else weight_s
+        return input_s, np.zeros_like(weight_s) if operator.frozen else weight_s
     if operator.op_class in MIXER_BACKWARD:
         return MIXER_BACKWARD[operator.op_class] * forward_s, np.zeros_like(forward_s)
+    if operator.op_class == "weight_pass":
+        return (forward_s if operator.passes_back else np.zeros_like(forward_s)), np.zeros_like(forward_s)
+    if operator.frozen and operator.op_class == "embedding":
+        return np.zeros_like(forward_s), np.zeros_like(forward_s)
     ratio = POINTWISE_BACKWARD
     if operator.op_class in hardware.physics.unfused:
         ratio = UNFUSED_BACKWARD.get(operator.op_class, ratio)
@@ -162,6 +171,12 @@ def moved_bytes(operator: Operator, keys: LayerKeys) -> Array:
         # One of its two copies is of the tokens that this rank has, the other of those that it receives.
         return moved * 0.5 * (1.0 + keys.hottest(operator.num_experts))
     return moved
+
+
+def passed_bytes(operator: Operator, keys: LayerKeys) -> Array:
+    """Bytes that one pass over a weight moves on one device: [K]."""
+    weights = replace(operator, parameters=operator.passed_weights)
+    return operator.passed_bytes * local_parameters(weights, keys)
 
 
 def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, flops: Array) -> Prediction | None:

@@ -17,12 +17,13 @@ from planner.model.spec import ModelSpec
 from planner.predict.cost.as_run import rows_as_run
 from planner.predict.cost.data_parallel import microbatch_s, tail_s
 from planner.predict.cost.fixed_bytes import FixedBytes
+from planner.predict.cost.frozen_weights import FrozenBytes, frozen_bytes, frozen_working_bytes, gathered_unit
 from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.predict.cost.model_cost import ModelCost, layer_seconds, model_cost
 from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s
-from planner.predict.cost.step_payload import DataParallelism, hop_parts, table_bytes
+from planner.predict.cost.step_payload import DataParallelism, GatheredUnit, hop_parts, parallelisms, table_bytes
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.memory.framework_memory import (
     framework_buffer_bytes,
@@ -55,7 +56,9 @@ class RowCost:
     saved_bytes: Array
     relieved_bytes: Array
     layer_dense: Array
+    """Local parameters that learn, as of the ends."""
     layer_expert: Array
+    frozen: FrozenBytes
     embedding_forward_s: Array
     embedding_backward_s: Array
     head_forward_s: Array
@@ -131,27 +134,26 @@ class CostModel:
     def _keys(self, rows: StrategyRows) -> tuple[LayerKeys, Ints]:
         distinct, key = distinct_rows([getattr(rows, name) for name in KEY_COLUMNS])
         columns = {name: distinct[:, column].astype(np.float64) for column, name in enumerate(KEY_COLUMNS)}
+        columns["micro_batch_size"] *= self.workload.trained.sequences_per_sample
         routing = load_of(self.workload.routing, self.model)
         return LayerKeys(**columns, sequence_length=self.workload.sequence_length, routing=routing), key
 
     def layers_s(self, rows: StrategyRows) -> Array:
         """Seconds that one micro-batch takes in all layers, without relief and ZeRO-2/3 traffic: [R]."""
         keys, key = self._keys(rows)
-        each_s = layer_seconds(self.model, self.hardware, keys) @ self.kind_counts
+        each_s = layer_seconds(self.model, self.workload, self.hardware, keys) @ self.kind_counts
         return np.asarray(each_s[key])
 
     def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
         cost, key = keyed or self.keyed(rows)
         rows = rows_as_run(rows, self.hardware.physics)
-        dense, expert = self._parallel(rows, self._tensors_per_parameter(cost, key))
+        dense, expert = parallelisms(rows, self._tensors_per_parameter(cost, key))
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
         # Without a pipeline head and embedding share one token table.
         head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
-        front = self._with_traffic(first.forward_s[key], first.backward_s[key], [(first.dense_parameters[key], dense)])
-        back_units = (head_dense, dense), (last.expert_parameters[key], expert)
-        back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
+        front, back, copied = self._ends_s(rows, cost, key, head_dense, (dense, expert))
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
         of_stage = (layers.dense_parameters[key], dense), (layers.expert_parameters[key], expert)
@@ -167,6 +169,7 @@ class CostModel:
             relieved_bytes=layers.saved_bytes[at, key],
             layer_dense=layers.dense_parameters[key],
             layer_expert=layers.expert_parameters[key],
+            frozen=frozen_bytes(self.workload.trained, cost, key, (dense, expert), copied),
             embedding_forward_s=front[0],
             embedding_backward_s=front[1],
             head_forward_s=back[0],
@@ -198,6 +201,26 @@ class CostModel:
             warmup_chunks=rows.overlap_ep.astype(float) * self.hardware.physics.overlap_warmup_chunk,
             apart=self._apart(rows, cost, key, states),
         )
+
+    def _ends_s(
+        self,
+        rows: StrategyRows,
+        cost: ModelCost,
+        key: Ints,
+        head_dense: Array,
+        parallels: tuple[DataParallelism, DataParallelism],
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array], Array]:
+        """Forward and backward of both ends with ZeRO-2/3 traffic, and frozen bytes of a table that is there twice."""
+        first, last, (dense, expert) = cost.embedding, cost.head, parallels
+        copied = np.where(rows.pp == 1, cost.table_copy_bytes[key], 0.0)
+        front_units = [gathered_unit(first, first.dense_parameters[key], dense, "dense", key)]
+        front = self._with_traffic(first.forward_s[key], first.backward_s[key], front_units)
+        back_units = (
+            gathered_unit(last, head_dense, dense, "dense", key, copied),
+            gathered_unit(last, last.expert_parameters[key], expert, "expert", key),
+        )
+        back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
+        return front, back, copied
 
     def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
         """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""
@@ -282,12 +305,9 @@ class CostModel:
         )
 
     def _state(self, rows: StrategyRows, parallel: DataParallelism, cost: ModelCost, key: Ints) -> StateBytes:
-        """Bytes of state a parameter, with what the back-end holds beside the usual; frozen weights have no more."""
+        """Bytes of state a parameter, with what the back-end holds beside the usual."""
         layers, framework = cost.layers, self.hardware.physics
         state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload, framework)
-        if framework.frozen_weights:
-            none = np.zeros(len(rows))
-            return StateBytes(weights=state.weights, gradients=none, optimizer=none, host=none, passing=none)
         in_buckets = framework.reduce_bucket_elements > 0.0
         if not in_buckets and framework.bucket_bytes_per_parameter == framework.passing_gradient_bytes == 0.0:
             return state
@@ -318,30 +338,6 @@ class CostModel:
         per_parameter: Array = weight_tensors(self.model) / np.maximum(local, 1.0)
         return per_parameter
 
-    def _parallel(self, rows: StrategyRows, tensors_per_parameter: Array) -> tuple[DataParallelism, DataParallelism]:
-        """Who shares the dense and the expert parameters."""
-        replicate = rows.dp_replicate.astype(float)
-        inner = rows.tp * np.where(rows.pp_inner > 0, rows.cp * rows.pp, 1)
-        columns = {
-            "zero": rows.zero,
-            "overlap_grad": rows.overlap_grad,
-            "overlap_param": rows.overlap_param,
-            "optimizer_offload": rows.optimizer_offload,
-        }
-        dense = DataParallelism(
-            ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float),
-            tensors_per_parameter=tensors_per_parameter, **columns,
-        )  # fmt: skip
-        expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
-        expert = DataParallelism(
-            ranks=expert_ranks.astype(float),
-            replicate=np.minimum(replicate, expert_ranks),
-            stride=(rows.etp * rows.ep * np.where(rows.pp_inner > 0, rows.pp, 1)).astype(float),
-            tensors_per_parameter=tensors_per_parameter,
-            **columns,
-        )
-        return dense, expert
-
     def _layer_times_s(
         self, cost: ModelCost, key: Ints, dense: DataParallelism, expert: DataParallelism
     ) -> tuple[Array, Array]:
@@ -350,19 +346,21 @@ class CostModel:
         forward_s, backward_s = layers.forward_s[key], layers.backward_s[key]
         if np.any(dense.zero >= 2):
             for kind in range(forward_s.shape[1]):
-                units = (layers.dense_parameters[key, kind], dense), (layers.expert_parameters[key, kind], expert)
+                at = (key, kind)
+                units = (
+                    gathered_unit(layers, layers.dense_parameters[at], dense, "dense", at),
+                    gathered_unit(layers, layers.expert_parameters[at], expert, "expert", at),
+                )
                 forward_s[:, kind], backward_s[:, kind] = self._with_traffic(
                     forward_s[:, kind], backward_s[:, kind], units
                 )
         return forward_s, backward_s
 
-    def _with_traffic(
-        self, forward_s: Array, backward_s: Array, units: Sequence[tuple[Array, DataParallelism]]
-    ) -> tuple[Array, Array]:
+    def _with_traffic(self, forward_s: Array, backward_s: Array, units: Sequence[GatheredUnit]) -> tuple[Array, Array]:
         """Forward and backward of one layer or end with the ZeRO-2/3 traffic of its parameters: two [R]."""
-        if not np.any(units[0][1].zero >= 2):
+        if not np.any(units[0].parallel.zero >= 2):
             return forward_s, backward_s
-        used = [unit for unit in units if np.any(unit[0])] or units[:1]
+        used = [unit for unit in units if np.any(unit.parameters) or np.any(unit.frozen_bytes)] or units[:1]
         extra_f, extra_b = microbatch_s(used, self.workload, self.hardware, forward_s, backward_s)
         return forward_s + extra_f, backward_s + extra_b
 
@@ -388,6 +386,8 @@ class CostModel:
             + COMMUNICATOR_BYTES * communicators
             + cost.dispatch_bytes[key]
         )
+        if self.workload.trained.adapters:
+            framework = framework + frozen_working_bytes(rows.zero, cost, key)
         if self.hardware.physics.moments_apart:
             return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(4)))
         hidden_bytes, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key]

@@ -63,6 +63,31 @@ class DataParallelism:
         return Groups(self.replicate, self.stride * self.shards)
 
 
+def parallelisms(rows: StrategyRows, tensors_per_parameter: Array) -> tuple[DataParallelism, DataParallelism]:
+    """Who shares the dense and the expert parameters."""
+    replicate = rows.dp_replicate.astype(float)
+    inner = rows.tp * np.where(rows.pp_inner > 0, rows.cp * rows.pp, 1)
+    columns = {
+        "zero": rows.zero,
+        "overlap_grad": rows.overlap_grad,
+        "overlap_param": rows.overlap_param,
+        "optimizer_offload": rows.optimizer_offload,
+    }
+    dense = DataParallelism(
+        ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float),
+        tensors_per_parameter=tensors_per_parameter, **columns,
+    )  # fmt: skip
+    expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
+    expert = DataParallelism(
+        ranks=expert_ranks.astype(float),
+        replicate=np.minimum(replicate, expert_ranks),
+        stride=(rows.etp * rows.ep * np.where(rows.pp_inner > 0, rows.pp, 1)).astype(float),
+        tensors_per_parameter=tensors_per_parameter,
+        **columns,
+    )
+    return dense, expert
+
+
 @dataclass(frozen=True, slots=True)
 class StepExchange:
     """One collective over data-parallel ranks, on the rows where it happens: [R]."""
@@ -102,22 +127,42 @@ def step_exchanges(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class GatheredUnit:
+    """What is gathered and reduced of one layer or end, of one kind of parameter: [R] each.
+
+    ``frozen_bytes``: of weights that do not learn, gathered before each pass; ``reference_bytes``: of a reference
+    model, gathered before its forward pass.
+    """
+
+    parameters: Array
+    parallel: DataParallelism
+    frozen_bytes: Array | float = 0.0
+    reference_bytes: Array | float = 0.0
+
+
+def reference_exchange(unit: GatheredUnit, framework: Physics) -> StepExchange:
+    """The gather before the reference model's forward pass, where states are gathered at all."""
+    often = gathers_per_microbatch(unit.parallel, framework)
+    size_bytes = np.broadcast_to(np.asarray(unit.reference_bytes, dtype=float), np.shape(unit.parameters))
+    return StepExchange("all_gather", (often > 0.0) & (size_bytes > 0.0), size_bytes, unit.parallel.replica)
+
+
 def microbatch_exchanges(
-    parameters: Array, parallel: DataParallelism, workload: Workload, framework: Physics
+    unit: GatheredUnit, workload: Workload, framework: Physics
 ) -> tuple[StepExchange, StepExchange, StepExchange]:
     """Of one layer (or end) and micro-batch: the gather before a pass, what reduces gradients after the backward pass.
 
     That is a scatter, or an all_reduce where ZeRO-2 has no scatter (``zero_all_reduces``).
     """
+    parameters, parallel = unit.parameters, unit.parallel
     zero, replica = parallel.zero, parallel.replica
     often, whole = gathers_per_microbatch(parallel, framework), (zero == 2) & framework.zero_all_reduces
     if framework.deepspeed_where_needed:
         whole = whole & by_deepspeed(framework, zero, parallel.optimizer_offload)
-    frozen = framework.frozen_weights
-    gradients = parameters * (0.0 if frozen else gradient_bytes(workload))
-    weights = parameters * (framework.frozen_weight_bytes if frozen else WEIGHT_BYTES)
+    gradients, gathered = parameters * gradient_bytes(workload), parameters * WEIGHT_BYTES + unit.frozen_bytes
     return (
-        StepExchange("all_gather", often > 0.0, weights, replica),
+        StepExchange("all_gather", often > 0.0, gathered, replica),
         StepExchange("reduce_scatter", (zero >= 2) & ~whole, gradients, replica),
         StepExchange("all_reduce", whole, gradients, replica),
     )

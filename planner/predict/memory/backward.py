@@ -53,7 +53,8 @@ def backward_working_bytes(operators: Sequence[Operator], keys: LayerKeys, hidde
     gates = gates_by_name(operators)
     paired = {gate.saved_from for gate in gates.values()}
     so_far = list(accumulate(_kept_by_reader(operators, gates, keys)))
-    weights = [WEIGHT_GRADIENT_BYTES * local_parameters(operator, keys) for operator in operators]
+    each_bytes = [0.0 if operator.frozen else WEIGHT_GRADIENT_BYTES for operator in operators]
+    weights = [size * local_parameters(operator, keys) for size, operator in zip(each_bytes, operators, strict=True)]
     after = list(accumulate(reversed(weights)))[::-1]
     stream = ELEMENT_BYTES * hidden_size * keys.tokens / keys.sequence_split
     alive = [

@@ -98,8 +98,6 @@ def _in_buckets(
     """
     bucket, gradient, low = traits.reduce_bucket_elements, gradient_bytes(workload), LOW_GRADIENT_BYTES
     content = np.minimum(local, np.maximum(bucket, tensor))
-    if traits.frozen_weights:
-        content, low = np.zeros_like(content), 0.0
     wide = gradient if gradient > LOW_GRADIENT_BYTES else 0.0
     staged, overlaps = bucket * (1.0 + (rows.overlap_grad > 0)), rows.overlap_grad > 0
     first = np.where(keeps_both_gradients(rows, workload), 0.0, (staged + np.where(overlaps, content, 0.0)) * gradient)

@@ -39,11 +39,6 @@ class KernelTraits:
     pads_vocabulary: bool = True
     """Whether a vocabulary whose shard is not a multiple of eight is padded to one where tensor parallelism does not
     force it to be; if not, its matmuls load element by element."""
-    frozen_weights: bool = False
-    """Whether only small adapters learn (LoRA): no weight gradients, no gradient traffic, no optimizer of the model."""
-    frozen_weight_bytes: float = 2.0
-    """Bytes of a frozen weight as it is stored, and gathered where parameters are sharded; quantised weights travel
-    as they are stored (FSDP shards of bitsandbytes' quant_storage)."""
     dropout: bool = False
     """Whether dropout is on (after both branches of a layer, and on attention scores), whose masks are kept: in runs
     whose source does not say; a plan follows its workload."""

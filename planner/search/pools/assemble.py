@@ -7,10 +7,10 @@ otherwise is refused (CheckFailed), never printed.
 from __future__ import annotations
 
 from planner.backends.asked import the_software
-from planner.model.flops import model_flops_per_token
 from planner.plan.plan import MemoryBill
 from planner.predict.candidate import StageBill
 from planner.predict.memory.fit_chance import fits_probability
+from planner.predict.training_flops import step_flops
 from planner.search.pools.find import PoolsAnswer
 from planner.search.pools.plan import PoolsPlan, PoolsSearch, PoolStage, PoolUse
 from planner.search.pools.problem import PoolsProblem
@@ -32,8 +32,7 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
         raise CheckFailed("there is no answer to write down")
     stages = _stages(problem, answer)
     workload, step_s = problem.workload, found.step_s
-    tokens = workload.global_batch_size * workload.sequence_length
-    flops = model_flops_per_token(problem.model, workload.sequence_length) * tokens
+    tokens, flops = workload.tokens_per_step, step_flops(problem.model, workload)
     peak = sum(
         cluster.num_devices * cluster.pools[0].device.peak_flops_per_s.get(workload.precision, 0.0)
         for cluster in problem.clusters

@@ -216,8 +216,10 @@ class MicrobatchSpace:
 def _ideal_layer_s(problem: PoolsProblem, hardware: Hardware, devices: int, samples: int) -> float:
     """Seconds of the smallest layer at the peak rate of all devices: no policy is faster."""
     model, workload = problem.model, problem.workload
+    # Frozen weights have no gradient.
+    passes = 2.0 if workload.trained.adapters else 3.0
     flops = min(
-        3.0 * sum(forward_flops(operator, workload.sequence_length) for operator in layer_operators(model, kind))
+        passes * sum(forward_flops(operator, workload.sequence_length) for operator in layer_operators(model, kind))
         for kind in range(len(model.layer_kinds))
     )
     peak = hardware.pool.device.peak_flops_per_s.get(workload.precision, math.inf)

@@ -123,6 +123,9 @@ class _SpanTerms:
         self.counts = np.bincount(span.kinds, minlength=cost.layer_dense.shape[1]).astype(float)
         self.dense = cost.layer_dense @ self.counts + span.first * cost.embedding_dense + span.last * cost.head_dense
         self.expert = cost.layer_expert @ self.counts + span.last * cost.head_expert
+        self.frozen_bytes: Array = (
+            cost.frozen.layer @ self.counts + span.first * cost.frozen.embedding + span.last * cost.frozen.head
+        )
         self.plain_s: Array = (
             cost.layer_s @ self.counts + cost.stage_host_s + span.first * cost.embedding_s + span.last * cost.head_s
         )
@@ -147,6 +150,7 @@ class _SpanTerms:
             cost.fixed_bytes
             + self.dense * cost.dense_state.total
             + self.expert * cost.expert_state.total
+            + self.frozen_bytes
             + self.span.last * (cost.head_saved + cost.head_transient)
         )
         return states

@@ -211,8 +211,8 @@ def test_a_compiler_fuses_and_adapters_freeze() -> None:
     compiled = row_of(source="github:pytorch/torchtitan:x", notes="FSDP compile")
     assert "norm" in traits_of_row(row, TORCHTITAN).unfused
     assert not traits_of_row(compiled, TORCHTITAN).unfused
-    assert traits_of_row(row_of(model="llama2_70b_lora"), NEMO).frozen_weights
-    assert not traits_of_row(row_of(notes="q-lora-rank=512"), NEMO).frozen_weights
+    assert workload_of_row(row_of(model="llama2_70b_lora"), NEMO).trained.kind == "lora"
+    assert not workload_of_row(row_of(notes="q-lora-rank=512"), NEMO).trained.adapters
 
 
 def test_the_sequence_follows_from_rate_step_devices_and_batch() -> None:
@@ -354,10 +354,10 @@ def test_the_stated_node_and_slot_decide_the_links_of_a_row() -> None:
 
 
 def test_quantised_weights_are_gathered_as_they_are_stored() -> None:
-    lora = traits_of_row(row_of(notes="LoRA r=16 on all linear layers; HF Trainer"), NEMO)
-    qlora = traits_of_row(row_of(notes="QLoRA nf4 r=16 on all linear layers; bitsandbytes; HF Trainer"), NEMO)
-    assert lora.frozen_weight_bytes == 2.0
-    assert qlora.frozen_weight_bytes == pytest.approx(0.516, abs=0.001)
+    lora = workload_of_row(row_of(notes="LoRA r=16 on all linear layers; HF Trainer"), NEMO)
+    qlora = workload_of_row(row_of(notes="QLoRA nf4 r=16 on all linear layers; bitsandbytes; HF Trainer"), NEMO)
+    assert lora.trained.stored_bytes == 2.0
+    assert qlora.trained.stored_bytes == pytest.approx(0.516, abs=0.001)
 
 
 def test_dropped_tokens_leave_no_expert_more_than_its_share() -> None:

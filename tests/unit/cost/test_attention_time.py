@@ -129,7 +129,7 @@ def test_the_head_stays_in_sixteen_bit() -> None:
 
 def test_frozen_weights_have_no_gradient() -> None:
     operator = next(op for op in layer_operators(make_model(), 0) if op.op_class == "matmul")
-    frozen = hardware(traits=Physics(frozen_weights=True))
+    operator, frozen = replace(operator, frozen=True), hardware()
     forward_s = operator_forward_s(operator, keys(), frozen)
     input_s, weight_s = operator_backward_s(operator, keys(), frozen, forward_s)
     assert input_s == pytest.approx(forward_s)

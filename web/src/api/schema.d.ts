@@ -5476,6 +5476,8 @@ export interface components {
              * @description tokens a sample
              */
             sequence_lengths: number[];
+            /** @description as a workload's; for all cells */
+            training?: components["schemas"]["Training"] | null;
         };
         /**
          * SweepRequest
@@ -5589,6 +5591,11 @@ export interface components {
              * @default 3
              */
             top_k: number;
+            /**
+             * @description as a workload's; for all cells
+             * @default null
+             */
+            training: components["schemas"]["Training"] | null;
         };
         /**
          * SweepSummary
@@ -5946,6 +5953,74 @@ export interface components {
             stage: number;
         };
         /**
+         * Training
+         * @description What learns, and by which loss.
+         */
+        Training: {
+            /**
+             * Base
+             * @description how frozen matrices of layers are stored; absent = bf16 for lora, nf4 for qlora
+             */
+            base?: ("bf16" | "int8" | "nf4" | "gptq") | null;
+            /**
+             * Dora
+             * @description a learned magnitude for each output beside the adapters (DoRA)
+             * @default false
+             */
+            dora: boolean;
+            /**
+             * Double Quantization
+             * @description nf4: scales are quantised too
+             * @default true
+             */
+            double_quantization: boolean;
+            /**
+             * Ends
+             * @description adapters: embedding and output layer learn too (modules_to_save of PEFT)
+             * @default false
+             */
+            ends: boolean;
+            /**
+             * Kind
+             * @description pretrain, full: every weight learns; lora: adapters on a frozen 16-bit base; qlora: adapters on a quantised base
+             * @default pretrain
+             * @enum {string}
+             */
+            kind: "pretrain" | "full" | "lora" | "qlora";
+            /**
+             * Rank
+             * @description rank of the adapters
+             * @default 16
+             */
+            rank: number;
+            /**
+             * Reference
+             * @description dpo: where the reference model is; shared = the base without its adapters, precomputed = its log-probabilities are in the data; absent = shared with adapters, resident without
+             */
+            reference?: ("resident" | "offloaded" | "shared" | "precomputed") | null;
+            /**
+             * Targets
+             * @description matrices with an adapter: q, k, v, o, gate, up, down; all-linear = all of them. Routed experts have none, shared experts are gate, up, down
+             * @default [
+             *       "q",
+             *       "k",
+             *       "v",
+             *       "o",
+             *       "gate",
+             *       "up",
+             *       "down"
+             *     ]
+             */
+            targets: ("q" | "k" | "v" | "o" | "gate" | "up" | "down")[];
+            /**
+             * Task
+             * @description dpo, orpo, reward: a chosen and a rejected sequence for each sample
+             * @default language_model
+             * @enum {string}
+             */
+            task: "language_model" | "dpo" | "orpo" | "reward";
+        };
+        /**
          * TransferColumns
          * @description Results that change ranks; a hop of no time is none.
          */
@@ -6195,6 +6270,8 @@ export interface components {
              * @description tokens a sample
              */
             sequence_length: number;
+            /** @description which weights learn and by which loss: full, lora, qlora; dpo, orpo, reward; absent = pretrain */
+            training?: components["schemas"]["Training"] | null;
         };
     };
     responses: never;

@@ -1,0 +1,43 @@
+"""``--training``: which weights learn and by which loss, in one word or with options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.errors import DocumentInvalid
+
+FLAG = "--training"
+SAID = "pretrain, full, lora or qlora, then options, for example qlora,rank=64,targets=q+v,task=dpo"
+KINDS = ("pretrain", "full", "lora", "qlora")
+SWITCHES = ("dora", "ends", "double_quantization")
+
+
+def training_of(text: str | None) -> dict[str, Any] | None:
+    """The document of ``planner.question.training.Training`` that ``text`` means; None where nothing is said.
+
+    ``KIND[,OPTION=VALUE]...``; targets are joined by ``+``; a switch alone is on.  Raises DocumentInvalid for what
+    has not this form; values are checked with the workload.
+    """
+    if text is None:
+        return None
+    kind, *options = (word.strip() for word in text.split(","))
+    if kind not in KINDS:
+        raise DocumentInvalid(f"no training is called {kind!r}", where=FLAG, hint=f"give {SAID}")
+    said: dict[str, Any] = {"kind": kind}
+    for option in options:
+        name, equals, value = option.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals and name not in SWITCHES:
+            raise DocumentInvalid(f"{option!r} is no option with a value", where=FLAG, hint=f"give {SAID}")
+        if name in said:
+            raise DocumentInvalid(f"{name} is said twice", where=FLAG, hint=f"give {SAID}")
+        said[name] = _value(name, value.strip()) if equals else True
+    return said
+
+
+def _value(name: str, value: str) -> Any:
+    if name == "targets":
+        return value.replace("+", ",")
+    if name in SWITCHES and value in ("true", "false"):
+        return value == "true"
+    return int(value) if value.isdecimal() and len(value) < 10 else value

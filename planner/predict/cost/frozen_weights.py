@@ -1,0 +1,77 @@
+"""The bytes of weights that do not learn: on the device, gathered for a pass, and widened for a product.
+
+Frozen weights, and a resident reference model's, are whole on every rank below ZeRO-3 and sharded as the others from
+there on.  Shape letters: R rows, N layer kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost
+from planner.predict.cost.short_axis import most_of_row
+from planner.predict.cost.step_payload import DataParallelism, GatheredUnit
+from planner.question.training import Training
+from solver.arrays import Array, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenBytes:
+    """Bytes that weights which do not learn take on the device: of layers [R, N], of the ends [R].
+
+    A resident reference model's among them.  ``least_*``: sharded over every rank, the least of all leaves of a layout.
+    """
+
+    layer: Array
+    embedding: Array
+    head: Array
+    least_layer: Array
+    least_embedding: Array
+    least_head: Array
+
+
+def frozen_bytes(
+    training: Training,
+    cost: ModelCost,
+    key: Ints,
+    parallels: tuple[DataParallelism, DataParallelism],
+    copied: Array,
+) -> FrozenBytes:
+    """Frozen weights on the device; ``copied``: bytes of a token table that the head does not hold again."""
+    resident = float(training.reference_at == "resident")
+    here: list[Array] = []
+    least: list[Array] = []
+    for table in (cost.layers, cost.embedding, cost.head):
+        parts = []
+        for kind, parallel in zip(("dense", "expert"), parallels, strict=True):
+            frozen, reference = (getattr(table, f"{name}_{kind}_bytes")[key] for name in ("frozen", "reference"))
+            held = frozen + resident * reference - (copied if table is cost.head and kind == "dense" else 0.0)
+            shards = np.where(parallel.zero >= 3, parallel.shards, 1.0), np.maximum(parallel.ranks, 1.0)
+            parts.append([held / (each[:, None] if held.ndim > 1 else each) for each in shards])
+        here.append(parts[0][0] + parts[1][0])
+        least.append(parts[0][1] + parts[1][1])
+    return FrozenBytes(*here, *least)
+
+
+def frozen_working_bytes(zero: Ints, cost: ModelCost, key: Ints) -> Array:
+    """Frozen weights that are whole for a moment: one layer and the next under ZeRO-3, and a 16-bit copy: [R]."""
+    layers = cost.layers
+    layer = most_of_row((layers.frozen_dense_bytes + layers.frozen_expert_bytes)[key])
+    end = np.maximum(cost.embedding.frozen_dense_bytes[key], cost.head.frozen_dense_bytes[key])
+    gathered = np.where(zero >= 3, np.maximum(2.0 * layer, layer + end), 0.0)
+    return np.asarray(gathered + most_of_row(layers.widened_bytes[key]))
+
+
+def gathered_unit(
+    table: LayerTable | EndTable,
+    parameters: Array,
+    parallel: DataParallelism,
+    kind: str,
+    at: Ints | tuple[Ints, int],
+    less: Array | float = 0.0,
+) -> GatheredUnit:
+    """What is gathered of one layer or end; ``less``: frozen bytes that are counted elsewhere."""
+    frozen, reference = (getattr(table, f"{name}_{kind}_bytes")[at] for name in ("frozen", "reference"))
+    return GatheredUnit(parameters, parallel, frozen - less, reference)

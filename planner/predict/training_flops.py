@@ -1,0 +1,52 @@
+"""The useful FLOPs of a step as the model is trained: the numerator of model-FLOPs utilization.
+
+With ``F`` the forward pass of a token: ``3 F`` where all weights learn (``planner.model.flops``); of a frozen matmul
+``2 F``, of adapters and of attention, which has no weights, ``3 F``.  A reference model adds its forward pass, ``F``;
+pairs count both their sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.model.flops import forward_flops, model_flops_per_token, vision_flops_per_image
+from planner.model.operator import Operator
+from planner.model.operators import embedding_operators, head_operators, layer_operators, mtp_operators
+from planner.model.spec import ModelSpec
+from planner.predict.trained_operators import paired_head, trained_operators
+from planner.question.problem import Workload
+
+
+def step_flops(model: ModelSpec, workload: Workload) -> float:
+    """Useful FLOPs of one step of all devices, the vision tower's among them."""
+    flops = training_flops_per_token(model, workload) * workload.tokens_per_step
+    images = workload.images_per_sample * workload.global_batch_size
+    # A frozen tower runs forward alone.
+    towers = 1.0 / 3.0 if workload.trained.adapters else 1.0
+    return flops + towers * vision_flops_per_image(model) * images
+
+
+def training_flops_per_token(model: ModelSpec, workload: Workload) -> float:
+    """Useful FLOPs of one token of one sequence."""
+    training, sequence = workload.trained, workload.sequence_length
+    whole = model_flops_per_token(model, sequence)
+    if not training.adapters and training.task != "reward" and not training.runs_reference:
+        return whole
+    head = paired_head(head_operators(model), training)
+    parts: list[tuple[int, Sequence[Operator]]] = [(1, embedding_operators(model)), (1, head)]
+    parts += [(run.count, layer_operators(model, run.kind)) for run in model.layer_runs]
+    if model.mtp is not None:
+        modules = (*mtp_operators(model), *layer_operators(model, model.mtp.kind), *head)
+        parts.append((model.mtp.num_layers, modules))
+    flops = 0.0
+    for count, plain in parts:
+        flops += count * sum(_flops(each, sequence) for each in trained_operators(plain, training))
+        if training.runs_reference:
+            flops += count * sum(forward_flops(each, sequence) for each in plain)
+    return flops
+
+
+def _flops(operator: Operator, sequence_length: int) -> float:
+    """Forward and backward of one operator."""
+    passes = 2.0 if operator.frozen and operator.op_class != "attention" else 3.0
+    return passes * forward_flops(operator, sequence_length)
