@@ -6,7 +6,12 @@ import numpy as np
 
 from planner.model.flops import attention_context
 from planner.model.operator import Operator
-from planner.predict.cost.attention_time import BACKWARD_FLOPS, attention_seconds
+from planner.predict.cost.attention_time import (
+    ALIGNED_ELEMENTS,
+    BACKWARD_FLOPS,
+    MISALIGNED_FRACTION,
+    attention_seconds,
+)
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.measured import better_of
 from planner.predict.cost.ring_attention import row_tokens, steps_s
@@ -30,13 +35,6 @@ SEPARATE_BACKWARD: dict[str, float] = {"norm": 2.5, "residual": 2.2, "activation
 """The same where reductions are kernels of their own.  Norm (read, write): two more reads for weight and bias.  Bias,
 dropout and residual sum (two reads, a write): gradient and mask read, gradient written, read for the bias, and added to
 the other branch's.  Activation (read, write): one more read for the bias."""
-ALIGNED_ELEMENTS = 8
-MISALIGNED_FRACTION = 0.42
-"""Rate of a 16-bit matmul with an odd row length over the same one padded to a multiple of eight (16 bytes).
-
-Fitted on vTrain's one-node runs (fit part): head and loss of 50,257 words take 4.65 ms a sample unsplit and 1.15 ms
-split over two at hidden 1024, 9.05 and 1.95 ms at 2048.
-"""
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
 
