@@ -102,9 +102,10 @@ FLAT_STEP_BYTES = 6.0
 flatten_dense_tensors_aligned and its cast; InternEvo, solver/optimizer/hybrid_zero_optim.py, _step)."""
 MEGATRON_DEEPSPEED = replace(
     MEGATRON_2021, name="Megatron-DeepSpeed", backend="megatron-deepspeed",
-    traits=megatron_deepspeed.MEGATRON_DEEPSPEED, step_bytes=FLAT_STEP_BYTES,
+    traits=replace(megatron_deepspeed.MEGATRON_DEEPSPEED, blocking_hops=True), step_bytes=FLAT_STEP_BYTES,
 )  # fmt: skip
-"""MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
+"""MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience),
+which sends and receives in turn on the stream that computes (deepspeed, runtime/pipe/p2p.py, send: no async_op)."""
 BIGSCIENCE_1B3 = replace(MEGATRON_DEEPSPEED, sharding="zero1")
 """Its launcher sets ZERO_STAGE=1 (bigscience@9e64edec2, train/tr3-1B3-baseline/tr3m-1B3-emb-norm-pile.slurm, 117)."""
 SAILOR = replace(MEGATRON_DEEPSPEED, name="Sailor (Megatron-DeepSpeed)", memory="allocated")
@@ -186,7 +187,9 @@ ZERO_BUBBLE = replace(
 the paper counts kept activations with the scores, s b (34 h + 5 a s) (arXiv 2401.10241, section 2.1)."""
 BF16_OPTIMIZER = replace(
     MEGATRON_2021, name="Megatron-DeepSpeed, bf16", backend="megatron-deepspeed", gradient_dtype="fp32",
-    traits=replace(megatron.MEGATRON_2021, reduce_bucket_elements=deepspeed.DEEPSPEED.reduce_bucket_elements),
+    traits=replace(
+        megatron.MEGATRON_2021, reduce_bucket_elements=deepspeed.DEEPSPEED.reduce_bucket_elements, blocking_hops=True
+    ),
 )  # fmt: skip
 """DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32, beside 16-bit ones
 (runtime/bf16_optimizer.py)."""

@@ -65,7 +65,10 @@ LIBRARY_RULES: tuple[Rule, ...] = (
     _library("llm-foundry", r"llm-foundry"),
     _library("fms-fsdp", r"fms-fsdp|foundation-model-stack/(?!fms-acceleration)"),
     _library(
-        "hf-deepspeed", r"\bHF\b[^;]*DeepSpeed|(?<!FSDP )\bpytorch_deepspeed\b", NOTES, "transformers under DeepSpeed"
+        "hf-deepspeed",
+        r"\bHF\b[^;]*DeepSpeed|(?<!FSDP )(\b|_)pytorch_deepspeed\b",
+        NOTES,
+        "transformers under DeepSpeed",
     ),
     _library(
         "hf-trainer", r"SFTTrainer|HF Trainer|\bhf-trainer\b|transformers\.Trainer", NOTES, "transformers' Trainer"

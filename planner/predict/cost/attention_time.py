@@ -53,6 +53,14 @@ def fused_kernel(choice: str, architecture: str) -> FusedAttentionRates:
     return known.kernels[choice].get(architecture, known.other)
 
 
+ALIGNED_ELEMENTS = 8
+MISALIGNED_FRACTION = 0.42
+"""Rate of a 16-bit matmul with an odd row length over the same one padded to a multiple of eight (16 bytes).
+
+Fitted on vTrain's one-node runs (fit part): head and loss of 50,257 words take 4.65 ms a sample unsplit and 1.15 ms
+split over two at hidden 1024, 9.05 and 1.95 ms at 2048.  Unfused attention multiplies rows of a head's width: heads of
+150 (BLOOM's first sizes) are off those bytes, too.
+"""
 SOFTMAX_BYTES_FORWARD, SOFTMAX_BYTES_BACKWARD = 3.0, 4.0
 """Bytes a score that softmax moves: it reads the unmasked half (1 on average) and writes all (2); backward it reads the
 unmasked half of two tensors and writes one.  Megatron-LM's fused_kernels/scaled_upper_triang_masked_softmax.h (not
@@ -92,5 +100,7 @@ def _unfused_seconds(
     side = np.sqrt(scores / np.maximum(products, 1e-9))
     width = np.full_like(side, head_dim)
     pair_s = rates.wide_matmul_s(side, side, width, products) + rates.wide_matmul_s(side, width, side, products)
+    if head_dim % ALIGNED_ELEMENTS and rates.measured is None:
+        pair_s = pair_s / MISALIGNED_FRACTION
     forward_s = pair_s + rates.memory_s((SOFTMAX_BYTES_FORWARD + dropout_bytes) * scores)
     return forward_s, 2.0 * pair_s + rates.memory_s((SOFTMAX_BYTES_BACKWARD + dropout_bytes) * scores)

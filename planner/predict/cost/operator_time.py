@@ -8,7 +8,12 @@ import numpy as np
 
 from planner.model.flops import attention_context, forward_flops
 from planner.model.operator import Operator
-from planner.predict.cost.attention_time import BACKWARD_FLOPS, attention_seconds
+from planner.predict.cost.attention_time import (
+    ALIGNED_ELEMENTS,
+    BACKWARD_FLOPS,
+    MISALIGNED_FRACTION,
+    attention_seconds,
+)
 from planner.predict.cost.efficiency import LAUNCH_S
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.measured import better_of
@@ -48,13 +53,6 @@ an indexer are matmuls followed by a selection.
 """
 MIXER_BACKWARD: dict[str, float] = {"chunk_scan": 3.0, "selective_scan": 3.0, "convolution": 2.0, "index_scores": 2.0}
 """Their backward over forward: a scan makes the states again, then two products for each forward one."""
-ALIGNED_ELEMENTS = 8
-MISALIGNED_FRACTION = 0.42
-"""Rate of a 16-bit matmul with an odd row length over the same one padded to a multiple of eight (16 bytes).
-
-Fitted on vTrain's one-node runs (fit part): head and loss of 50,257 words take 4.65 ms a sample unsplit and 1.15 ms
-split over two at hidden 1024, 9.05 and 1.95 ms at 2048.
-"""
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
 

@@ -160,6 +160,7 @@ class CostModel:
         held = [(each @ self.kind_counts / stages, by) for each, by in of_stage]
         window_f = (layers.forward_compute_s[key] @ self.kind_counts) / stages
         window_b = (layers.backward_compute_s[key] @ self.kind_counts) / stages
+        hop_s = self._hop_s(rows, cost.entry_bytes[key])
         return RowCost(
             layer_forward_s=forward_s,
             layer_backward_s=backward_s,
@@ -183,8 +184,8 @@ class CostModel:
             embedding_weight_gradient_s=first.weight_gradient_s[key],
             head_weight_gradient_s=last.weight_gradient_s[key],
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
-            hop_s=self._hop_s(rows, cost.entry_bytes[key]),
-            stage_host_s=self._stage_host_s(rows),
+            hop_s=hop_s,
+            stage_host_s=self._stage_host_s(rows, hop_s),
             regather_s=np.zeros(len(rows)),
             uncovered_s=uncovered_s(self.hardware, held, window_f + window_b),
             fixed=fixed,
@@ -317,12 +318,14 @@ class CostModel:
             return zero_states(framework, state, rows, self.workload, kept_per_parameter)
         return with_framework_gradients(state, rows.zero, parallel.ranks, kept_per_parameter, framework)
 
-    def _stage_host_s(self, rows: StrategyRows) -> Array:
-        """What every stage loses on each micro-batch: calibrated overhead, and transfers that block its host: [R].
+    def _stage_host_s(self, rows: StrategyRows, hop_s: Array) -> Array:
+        """What every stage loses on each micro-batch: calibrated overhead, and transfers that block it: [R].
 
         A stage between two others sends and receives both ways; of two stages each has one neighbour.
         """
         calibrated = np.full(len(rows), self.hardware.factors.host_overhead_s)
+        if self.hardware.physics.blocking_hops:
+            calibrated = calibrated + 2.0 * np.minimum(rows.pp - 1, 2) * hop_s
         stall_s = self.hardware.physics.transfer_stall_s
         if stall_s == 0.0 or self.hardware.num_devices <= self.hardware.pool.devices_per_node:
             return calibrated

@@ -18,6 +18,8 @@ class CommunicationTraits:
     scattered_hops: bool = False
     """Whether a hidden state that all tensor-parallel ranks hold whole goes to the next stage in parts, a part a rank,
     and is gathered there (arXiv 2104.04473, section 4.1); under sequence parallelism nothing is held whole."""
+    blocking_hops: bool = False
+    """Whether stages send and receive on the stream that computes, so that each transfer holds up its stage."""
     collective_skew_s: float = 0.0
     """Spread of the moments at which the ranks of a tensor-parallel group reach one collective, each behind its own
     host; the slowest of n ranks is late by sqrt(2 ln n) spreads."""
