@@ -66,6 +66,12 @@ class Expressions:
             return self.combined(node.op, inner(node.left), inner(node.right), node)
         return self.decided(node, inner)
 
+    def is_open(self, value: Any) -> bool:
+        """Whether the text does not decide a value: also what a call gives that is not followed, and imported names."""
+        if isinstance(value, Thing):
+            return bool(value.name) and not any(value is each for each in self.found.made)
+        return isinstance(value, (Open, Ref))
+
     def written(
         self, node: ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.JoinedStr, inner: Callable[[ast.expr], Any]
     ) -> Any:
@@ -85,8 +91,8 @@ class Expressions:
         """Signs, comparisons and choices."""
         if isinstance(node, ast.UnaryOp):
             held = inner(node.operand)
-            if isinstance(held, Open):
-                return held
+            if self.is_open(held):
+                return self.open(node)
             if isinstance(node.op, ast.Not):
                 return not held
             return -held if isinstance(node.op, ast.USub) and isinstance(held, (int, float)) else held
@@ -96,7 +102,7 @@ class Expressions:
             return self.compare(node, inner)
         if isinstance(node, ast.IfExp):
             test = inner(node.test)
-            return self.open(node) if isinstance(test, Open) else inner(node.body if test else node.orelse)
+            return self.open(node) if self.is_open(test) else inner(node.body if test else node.orelse)
         return self.open(node)
 
     def open(self, node: ast.expr) -> Open:
@@ -149,7 +155,7 @@ class Expressions:
     def either(self, values: Sequence[Any], is_or: bool) -> Any:
         """The value of ``and`` or ``or``."""
         for value in values:
-            if isinstance(value, Open) or bool(value) == is_or:
+            if self.is_open(value) or bool(value) == is_or:
                 return value
         return values[-1]
 
@@ -159,7 +165,7 @@ class Expressions:
         for operator, part in zip(node.ops, node.comparators, strict=True):
             right = inner(part)
             work = COMPARED.get(type(operator))
-            if work is None or isinstance(left, (Open, Ref)) or isinstance(right, (Open, Ref)):
+            if work is None or self.is_open(left) or self.is_open(right):
                 return self.open(node)
             try:
                 if not work(left, right):

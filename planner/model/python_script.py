@@ -128,7 +128,7 @@ class _Reader(Expressions):
 
     def branch(self, node: ast.If, names: dict[str, Any], depth: int) -> None:
         test = self.value(node.test, names, depth)
-        if isinstance(test, Open):
+        if self.is_open(test):
             what = f"if {ast.unparse(node.test)[:60]}"
             self.open_place(node, what, [*node.body, *node.orelse])
             return

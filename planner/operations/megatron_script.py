@@ -7,9 +7,10 @@ ignored is told with every answer (``script_facts``).
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from planner.model.shell.launches import Launch
     from planner.model.spec import ModelSpec
 
+_FILES = frozenset({".json", ".py", ".toml", ".yaml", ".yml"})
+_FOLDERS_ABOVE = 4
+"""A script names files from its own folder, or from the top of the repository that it stands in."""
 SUFFIXES = frozenset({".sh", ".bash", ".args", ".txt", ".slurm", ".sbatch"})
 
 
@@ -39,7 +43,7 @@ class SaidScript:
     arguments: tuple[str, ...] | None = None
     vocab_size: int | None = None
     devices: int | None = None
-    model: str | None = None
+    model: str | Mapping[str, Any] | ModelSpec | None = None
     sent: str | None = None
     beside: Mapping[str, str] = field(default_factory=dict)
 
@@ -78,6 +82,11 @@ def _is_maxtext(path: str, text: str | None) -> bool:
     if re.search(r"^(distributed_type|compute_environment)\s*:", text, re.MULTILINE):
         return False
     return re.search(r"^(base_config|model_name|per_device_batch_size)\s*:", text, re.MULTILINE) is not None
+
+
+def is_job_file(reference: str) -> bool:
+    """Whether a reference names a file that some reader of launches reads."""
+    return Path(reference).suffix.lower() in SUFFIXES | _FILES
 
 
 def is_script(reference: str) -> bool:
@@ -127,6 +136,8 @@ def read_script(said: SaidScript) -> MegatronJob:
         require_start(launch, said.place)
         if bridge_job := _bridge_launch(said, text, launch):
             return bridge_job
+        if followed := _followed_launch(said, text, launch):
+            return followed
         if said.model is not None:
             raise DocumentInvalid("the script says the model", where="--model", hint="keep one of --model and --from")
         return job_of_launch(launch, text, path.stem, said.place, given, said.vocab_size, said.devices)
@@ -170,10 +181,35 @@ def _bridge_launch(said: SaidScript, text: str, launch: Launch) -> MegatronJob |
     return job_of_words(launch.words, Sources(said.place), beside)
 
 
+def _followed_launch(said: SaidScript, text: str, launch: Launch) -> MegatronJob | None:
+    """The run of a script that starts a trainer with a configuration file; None for any other."""
+    from planner.model.shell.slurm import devices_of_job
+    from planner.operations.followed_files import followed_job, named_file
+
+    found = named_file(launch.words, said.place)
+    if found is None:
+        return None
+
+    def model(name: str | None) -> ModelSpec | None:
+        from planner.backends.megatron_bridge.recipe_table import model_of_hf
+
+        return _stand_in(said) or (None if name is None else model_of_hf(name))
+
+    if said.vocab_size is not None:
+        raise DocumentInvalid("the file that the script names says it", where="--vocab-size", hint="leave it out")
+    devices = said.devices or found.devices or devices_of_job(text, said.variables)
+    job = followed_job(found, _beside(said, found.file), said.place, devices, model)
+    places = (*launch.undecided, *job.undecided)
+    return replace(job, undecided=places, taken_as_unset=launch.taken_as_unset, launches=launch.count)
+
+
 def _stand_in(said: SaidScript) -> ModelSpec | None:
     """The model that is named beside a file."""
+    from planner.model.builtin import builtin_model
     from planner.operations.question import model_of
 
+    if isinstance(said.model, str) and said.sent is not None:
+        return builtin_model(said.model)  # no file of this machine
     return None if said.model is None else model_of(said.model)
 
 
@@ -187,8 +223,10 @@ def _beside(said: SaidScript, name: str) -> str | None:
     from planner.operations.reading import read_text
 
     if said.sent is not None:
-        return said.beside.get(name, said.beside.get(Path(name).name))
-    for place in (Path(said.path).parent / name, Path(name)):
+        texts = {posixpath.normpath(each): text for each, text in said.beside.items()}
+        return texts.get(posixpath.normpath(name), texts.get(Path(name).name))
+    above = Path(said.path).absolute().parents
+    for place in (*(folder / name for folder in above[:_FOLDERS_ABOVE]), Path(name)):
         if place.is_file():
             return read_text(place)
     return None
@@ -218,14 +256,14 @@ def _configured_job(said: SaidScript, text: str) -> MegatronJob:
     """The run of a configuration of DeepSpeed or Accelerate, of the model that is named beside it."""
     from planner.backends.accelerate.job import job_of_yaml
     from planner.backends.deepspeed.job import job_of_config
-    from planner.operations.question import model_of
 
-    if said.model is None:
+    model = _stand_in(said)
+    if model is None:
         hint = "name it: --model config.json, or a built-in name"
         raise DocumentInvalid("it does not say which model is trained", where=said.place, hint=hint)
     devices = _devices_beside(said, "a configuration file", "the model says it", ("WORLD_SIZE",))
     read = job_of_config if Path(said.path).suffix.lower() == ".json" else job_of_yaml
-    return read(text, said.place, model_of(said.model), said.arguments or (), devices)
+    return read(text, said.place, model, said.arguments or (), devices)
 
 
 def _devices_beside(said: SaidScript, file: str, vocabulary: str, names: tuple[str, ...] = ()) -> int | None:

@@ -43,8 +43,27 @@ _FIELDS = {
     "--script-args TEXT": "arguments",
     "--script-args": "arguments",
     "-- ARGS": "arguments",
+    "-- --": "arguments: --",
+    "-- ": "arguments: ",
+    "--model config.json, or a built-in name": "model: a built-in name, or the document itself",
+    "--model config.json": "model: a built-in name, or the document itself",
+    "--devices": "devices",
+    "--vocab-size N": "vocab_size",
+    "--global-batch-size, --sequence-length": "workload",
+    "--model and --from": "model and text",
 }
 """What the command line calls a part of this request -> the part."""
+
+
+_PLACES = {
+    "--set": "/variables",
+    "--model": "/model",
+    "--vocab-size": "/vocab_size",
+    "--devices": "/devices",
+    "--script-args": "/arguments",
+    "--why-not": "/text",
+}
+"""Where the command line is wrong -> the part of this request."""
 
 
 class ScriptRequest(Document):
@@ -63,6 +82,9 @@ class ScriptRequest(Document):
     )
     vocab_size: int | None = Field(default=None, ge=1, le=10**8, description="tokens of the script's tokenizer")
     devices: Devices | None = Field(default=None, description="instead of the script's own number")
+    model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] | dict[str, Any] | None = Field(
+        default=None, description="of a file that says none: a built-in name, or a configuration"
+    )
     cluster: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] | dict[str, Any] | None = Field(
         default=None, description="a name or a document: the script's run is estimated on it"
     )
@@ -130,8 +152,11 @@ def read_sent(asked: ScriptRequest) -> MegatronJob:
     """The job of a script that was sent.  Raises FindingsInvalid, DocumentInvalid, in the words of the request."""
     try:
         return read_script(_said(asked))
+    except FindingsInvalid:
+        raise
     except MeshwrightError as error:
         error.hint = _in_fields(error.hint)
+        error.where = _PLACES.get(error.where or "", error.where)
         raise
 
 
@@ -177,7 +202,7 @@ def script_answer(asked: ScriptRequest, problem: Problem | None, plan: Plan | No
 
 def _said(asked: ScriptRequest) -> SaidScript:
     said = (asked.variables, asked.arguments, asked.vocab_size, asked.devices)
-    return SaidScript(asked.name, *said, sent=asked.text, beside=asked.files)
+    return SaidScript(asked.name, *said, asked.model, sent=asked.text, beside=asked.files)
 
 
 def _facts(job: MegatronJob) -> dict[str, Any]:
@@ -191,7 +216,7 @@ def _facts(job: MegatronJob) -> dict[str, Any]:
         "chunk_layers": job.chunk_layers,
         "backend": script_backend(job),
         "devices": job.num_devices,
-        "derived": job.assumed,
+        "derived": tuple(_in_fields(line) or "" for line in job.assumed),
         "arguments": ScriptArguments(**asdict(job.arguments)),
         "taken_as_unset": tuple(UnsetVariable(name=name, line=line) for name, line in job.taken_as_unset),
         "undecided": tuple(

@@ -9,7 +9,14 @@ from planner.answers.diff import FieldChange, strategy_changes
 from planner.answers.explain.why_not import WhyNot
 from planner.answers.explain.why_not_script import given_run, why_not_run
 from planner.errors import DocumentInvalid, MeshwrightError
-from planner.operations.megatron_script import SaidScript, model_fields, read_script, script_backend, script_strategy
+from planner.operations.megatron_script import (
+    SaidScript,
+    model_fields,
+    needs_model,
+    read_script,
+    script_backend,
+    script_strategy,
+)
 from planner.plan.plan import Plan
 from profiles.validation import FindingsInvalid
 
@@ -51,14 +58,14 @@ def _numbers(plan: Plan) -> dict[str, Any]:
 def compared(job: MegatronJob, ours: Plan) -> Compared:
     """The script's run on the plan's question, nothing of it chosen, beside the plan."""
     try:
-        yours = given_run(ours.problem, script_strategy(job), job.chunk_layers, script_backend(job))
+        yours = given_run(ours.problem, _held(ours, job), job.chunk_layers, script_backend(job))
     except MeshwrightError as error:
         return Compared(None, ours, reason=error.what)
     return Compared(yours, ours, strategy_changes(yours.strategy, ours.strategy))
 
 
 def why_not_script(plan: Plan, said: SaidScript) -> tuple[WhyNot, MegatronJob]:
-    """Why the plan is not the script's run.  A vocabulary that the script does not tell is the plan's.
+    """Why the plan is not the script's run.  A vocabulary or model that the script does not tell is the plan's.
 
     Raises NotFound, FindingsInvalid, and DocumentInvalid for a script of another model.
     """
@@ -73,16 +80,30 @@ def why_not_script(plan: Plan, said: SaidScript) -> tuple[WhyNot, MegatronJob]:
             where="--why-not" if said.sent is None else "/text",
             hint="ask about a plan of this model: meshwright plan --from SCRIPT",
         )
-    return why_not_run(plan, script_strategy(job), job.chunk_layers, script_backend(job)), job
+    return why_not_run(plan, _held(plan, job), job.chunk_layers, script_backend(job)), job
+
+
+def _held(plan: Plan, job: MegatronJob) -> dict[str, Any]:
+    """The run's strategy; of another batch than the question's its micro-batches are as many as that batch makes."""
+    strategy = script_strategy(job)
+    if job.workload.get("global_batch_size", 0) != plan.problem.workload.global_batch_size:
+        strategy.pop("num_microbatches", None)
+    return strategy
 
 
 def _job_for(plan: Plan, said: SaidScript) -> MegatronJob:
     said = replace(said, devices=plan.problem.cluster.num_devices)
+    if said.model is None and needs_model(said.path, said.sent):
+        return read_script(replace(said, model=plan.problem.model))
     try:
         return read_script(said)
     except FindingsInvalid as error:
         if said.vocab_size is not None or {finding.pointer for finding in error.findings} != {"/--vocab-size"}:
             raise
+    except DocumentInvalid as error:
+        if said.model is not None or "--model" not in (error.hint or "") or error.where == "--model":
+            raise
+        return read_script(replace(said, model=plan.problem.model))
     return read_script(replace(said, vocab_size=plan.problem.model.vocab_size))
 
 

@@ -138,6 +138,59 @@ def test_what_cannot_be_read_is_one_finding_at_its_place(
     assert not any("--set" in f"{each['detail']} {each.get('hint')}" for each in found)
 
 
+TITAN = "[model]\nflavor = '8B'\n[training]\nlocal_batch_size = 1\nseq_len = 2048\n[compile]\nenable = true\n"
+DEEPSPEED = '{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3}}'
+BRIDGE = "from megatron.bridge.recipes.llama import llama3_8b_pretrain_config\ncfg = llama3_8b_pretrain_config()\n"
+NAMED = "torchrun --nproc_per_node=8 -m torchtitan.train --job.config_file confs/a.toml\n"
+"""A launch that names its configuration file."""
+
+
+@pytest.mark.parametrize(
+    ("asked", "backend"),
+    [
+        ({"name": "a.toml", "text": TITAN}, "torchtitan==0.2.2"),
+        ({"name": "ds.json", "text": DEEPSPEED, "model": "llama-3.1-8b"}, "deepspeed"),
+        ({"name": "a.py", "text": BRIDGE}, "megatron-bridge"),
+        ({"name": "run.sh", "text": NAMED, "files": {"confs/a.toml": TITAN}}, "torchtitan==0.2.2"),
+    ],
+)
+def test_files_of_other_back_ends_are_read(client: TestClient, asked: dict[str, Any], backend: str) -> None:
+    found = read(client, devices=8, **asked)
+    assert found["backend"] == backend
+    assert sum(each["count"] for each in found["model"]["layer_runs"]) == 32
+    assert found["devices"] == 8
+
+
+@pytest.mark.parametrize(
+    ("asked", "pointer", "hint"),
+    [
+        ({"name": "ds.json", "text": DEEPSPEED}, "/text", "model: "),
+        ({"name": "a.toml", "text": TITAN}, "/text", "devices"),
+        ({"name": "a.toml", "text": TITAN, "devices": 8, "vocab_size": 9}, "/vocab_size", "leave it out"),
+        ({"name": "a.toml", "text": TITAN, "devices": 8, "variables": {"A": "1"}}, "/variables", "leave it out"),
+        ({"name": "a.py", "text": BRIDGE, "model": "llama-3.1-8b"}, "/model", "model and text"),
+        ({"name": "a.py", "text": BRIDGE + "cfg.train.global_batch_size = x()\n"}, "/text", "arguments: train.global"),
+        ({"name": "run.sh", "text": NAMED}, "/text", "files"),
+        ({"name": "run.sh", "text": NAMED, "files": {"confs/a.toml": "["}}, "/files/confs~1a.toml", ""),
+    ],
+)
+def test_an_error_of_a_file_names_the_part_of_the_request(
+    client: TestClient, asked: dict[str, Any], pointer: str, hint: str
+) -> None:
+    found, *_ = refused(client, **asked)
+    assert found["pointer"] == pointer
+    assert hint in (found.get("hint") or "")
+    assert "--" not in f"{found['detail']} {found.get('hint')}"
+
+
+def test_why_a_plan_is_not_the_run_of_a_job_file(client: TestClient) -> None:
+    asked = question(model="llama-3.1-8b", workload={"global_batch_size": 8, "sequence_length": 2048})
+    plan = client.post("/v1/plans", json=asked).json()
+    found = read(client, name="ds.json", text=DEEPSPEED, model="llama-3.1-8b", plan=plan["plan_id"])
+    assert found["backend"] == "deepspeed"
+    assert found["why_not"]["pins"]["zero_stage"] == 3
+
+
 def test_a_key_that_may_read_sends_scripts_and_one_that_may_plan_has_them_estimated(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'plans.db'}"
     keys = {scope: new_key(scope, scope, 1) for scope in ("read", "plan")}

@@ -50,7 +50,7 @@ class Beside:
 
 def job_of_settings(settings: Settings, where: str, beside: Beside) -> MegatronJob:
     """The run of a configuration.  Raises DocumentInvalid, FindingsInvalid."""
-    if settings.value("peft") is not None:
+    if settings.values.get("peft") is not None or settings.has_section("peft"):
         raise DocumentInvalid(
             "it trains adapters (peft), which the planner has no description of",
             where=where,
@@ -148,6 +148,7 @@ def _run_words(settings: Settings, where: str) -> list[str]:
     ):
         count = settings.value(path)
         words += [flag, str(count)] if count is not None and layout is None else []
+    settings.value("mixed_precision")  # a precision that is not known is asked for
     if any(settings.value(path) for path in _FP8) or settings.value("mixed_precision.fp4"):
         words += ["--bf16", "--fp8-format", str(settings.value(*_FP8) or "e4m3")]
     else:

@@ -40,6 +40,10 @@ _PRECISIONS: dict[str, dict[str, Any]] = {
 """Named recipes of ``training/mixed_precision.py``; all reduce gradients in fp32 unless another field says so."""
 
 
+_MAY_BE_PLAIN = frozenset({"scheduler", "logger", "checkpoint", "rng", "dist", "validation", "profiling", "ddp"})
+"""Sections that are whole with nothing said of them."""
+
+
 @dataclass(slots=True)
 class Settings:
     """``values``: of every path.  ``said``: paths that a script or command line set.  ``before``: the recipe's."""
@@ -56,6 +60,9 @@ class Settings:
         """The value of the first of the paths that is not None.  Raises DocumentInvalid for an open one."""
         for path in paths:
             found = self.values.get(path)
+            section = self.values.get(path.partition(".")[0])
+            if isinstance(section, Open):
+                found = section
             if isinstance(found, Open):
                 raise DocumentInvalid(
                     f"{path} is {found.text} (line {found.line}), which the text does not decide",
@@ -141,7 +148,7 @@ def _precision(held: Any) -> Thing:
     named = held.replaces if isinstance(held, Thing) and isinstance(held.replaces, str) else held
     name = named if isinstance(named, str) else named.name.rpartition(".")[2]
     if name not in _PRECISIONS:
-        return held if isinstance(held, Thing) else Thing("")
+        return held if isinstance(held, Thing) else Thing(str(name))
     fields: dict[str, Any] = {"grad_reduce_in_fp32": True, **_PRECISIONS[name]}
     found = Thing("", 0, [], fields)
     if isinstance(held, Thing):
@@ -155,4 +162,10 @@ def _flat(config: Thing) -> list[tuple[str, Any]]:
     precision = config.fields.get("mixed_precision")
     if isinstance(precision, (str, Thing)):
         config.fields["mixed_precision"] = _precision(precision)
-    return [(path, plain(value)) for path, value in config.flat() if not isinstance(value, Thing)]
+    found = []
+    for path, value in config.flat():
+        if not isinstance(value, Thing):
+            found.append((path, plain(value)))
+        elif value.name and not value.fields and path not in _MAY_BE_PLAIN:
+            found.append((path, Open(f"{value.name.removeprefix('?.')}(...)", value.line)))
+    return found

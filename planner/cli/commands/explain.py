@@ -19,7 +19,7 @@ from planner.cli.script_flags import (
     tell_without_effect,
 )
 from planner.errors import Conflict
-from planner.operations.megatron_script import is_script
+from planner.operations.megatron_script import is_job_file
 from planner.operations.service import SERVICE_LIMITS, opened_service
 from planner.strategy.fields import PINNABLE
 from planner.strategy.text import parse_assignments
@@ -33,8 +33,8 @@ WhyNot = Annotated[
     list[str] | None,
     typer.Option(
         "--why-not",
-        metavar="K=V,...|SCRIPT",
-        help="Ask for another choice, for example tp=4,pp=8, or for your own run.",
+        metavar="K=V,...|FILE",
+        help="Ask for another choice, for example tp=4,pp=8, or for your own run: its script or job file.",
     ),
 ]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the plan as one HTML file too.")]
@@ -121,8 +121,8 @@ def _write_ladder(plan: Plan, explained: Explanation, folder: Path) -> None:
 
 
 def _script(texts: list[str] | None) -> str | None:
-    """The launch script that ``--why-not`` names, if it is one."""
-    return texts[0] if texts is not None and len(texts) == 1 and is_script(texts[0]) else None
+    """The launch script or job file that ``--why-not`` names, if it is one."""
+    return texts[0] if texts is not None and len(texts) == 1 and is_job_file(texts[0]) else None
 
 
 def _answer_script(

@@ -18,8 +18,11 @@ _SIGNS = frozenset({
 _PRINTS = frozenset({"echo", "printf", "cat", ":", "tee", "grep", "awk", "sed"})
 _ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)\+?=", re.MULTILINE)
 _TRAINS = re.compile(r"(?:pretrain|train|finetune)\w*\.py\Z")
-_RUNS_RECIPE = re.compile(r"(?:\A|/)(?:run_recipe|run_script|setup_experiment|bootstrap)\.py\Z")
-"""Megatron-Bridge's launchers."""
+_RUNS_RECIPE = re.compile(
+    r"(?:\A|/)(?:run_recipe|run_script|setup_experiment|bootstrap)\.py\Z|\Atorchtitan\.train\Z|(?i:\Amax_?text\.[\w.]*train\Z)"
+)
+"""Megatron-Bridge's launchers; modules of torchtitan and MaxText."""
+_LAUNCHER = re.compile(r"(?:.*/)?(?:deepspeed|accelerate)\Z")
 _PYTHON = re.compile(r"(?:.*/)?(?:torchrun|python[\d.]*|deepspeed|mpirun|srun|uv|accelerate)\Z")
 
 
@@ -108,7 +111,9 @@ def is_launch(command: Command) -> bool:
         return not words[0].startswith("--")
     starts = any(_PYTHON.match(word) for word in words[:4])
     trains = any(_TRAINS.search(word) for word in words)
-    return starts and (trains or any(_RUNS_RECIPE.search(word) for word in words))
+    if starts and (trains or any(_RUNS_RECIPE.search(word) for word in words)):
+        return True
+    return any(_LAUNCHER.match(word) for word in words[:4]) and any(word.endswith(".py") for word in words)
 
 
 def separated(words: Sequence[str]) -> tuple[str, ...]:

@@ -70,6 +70,40 @@ def test_an_open_value_is_asked_for_by_its_path(tmp_path: Path) -> None:
     assert job.workload["global_batch_size"] == 4096
 
 
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("cfg.train.global_batch_size = batch_of(8)", "train.global_batch_size"),
+        ("cfg.model.tensor_model_parallel_size = 2 * WIDTH", "model.tensor_model_parallel_size"),
+        ("cfg.mixed_precision = own_precision()", "mixed_precision"),
+        ("cfg.mixed_precision = 'own'", "mixed_precision"),
+        ("cfg.train = own_training()", "train.micro_batch_size"),
+        ("cfg.ddp.use_distributed_optimizer = not own()", "ddp.use_distributed_optimizer"),
+    ],
+)
+def test_what_the_text_does_not_decide_is_never_taken_for_unset(tmp_path: Path, line: str, path: str) -> None:
+    text = ASSIGNED.text.replace("    cfg.logger.log_interval = 1\n", f"    {line}\n")
+    with pytest.raises(DocumentInvalid, match="which the text does not decide") as raised:
+        read(tmp_path, ASSIGNED._replace(text=text))
+    assert path in raised.value.what
+
+
+def test_adapters_of_any_call_are_refused(tmp_path: Path) -> None:
+    for call in ("LoRA()", "LoRA(dim=8)", "make_adapters()"):
+        text = ASSIGNED.text.replace("    cfg.logger.log_interval = 1\n", f"    cfg.peft = {call}\n")
+        with pytest.raises(DocumentInvalid, match="adapters"):
+            read(tmp_path, ASSIGNED._replace(text=text))
+
+
+@pytest.mark.parametrize("test", ["is_big()", "not is_big()", "is_big() == 3", "HAVE_TE", "is_big() or False"])
+def test_a_condition_on_a_call_is_undecided(tmp_path: Path, test: str) -> None:
+    text = "from somewhere import HAVE_TE\n" + ASSIGNED.text.replace(
+        "    cfg.logger.log_interval = 1\n", f"    if {test}:\n        cfg.model.context_parallel_size = 4\n"
+    )
+    job = read(tmp_path, ASSIGNED._replace(text=text))
+    assert (len(job.undecided), job.strategy["cp"]) == (1, 2)
+
+
 def test_an_undecided_condition_that_sets_something_is_told(tmp_path: Path) -> None:
     text = ARGPARSE.text.replace("if args.fp8:", "if torch.cuda.get_device_capability()[0] > 9:")
     job = read(tmp_path, ARGPARSE._replace(text=text, words=()))

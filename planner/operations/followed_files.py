@@ -1,0 +1,202 @@
+"""Launch scripts that start torchtitan, MaxText, DeepSpeed or Accelerate: the configuration file that they name.
+
+The script's words say which file, and what they lay over it; the file is read as if it had been given itself.  Of a
+trainer of Hugging Face's family the arguments of its batch, length and gradient checkpointing are read
+(transformers ``TrainingArguments``); those that change no step are told as such, and all others as unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import DocumentInvalid
+from planner.model.megatron_flags import MegatronFlags
+from planner.model.megatron_strategy import launched_devices
+from planner.model.megatron_unmodelled import ArgumentLists
+from profiles.validation import pointer_to
+
+if TYPE_CHECKING:
+    from planner.model.megatron_args import MegatronJob
+    from planner.model.spec import ModelSpec
+
+_TITAN = re.compile(r"torchtitan[./]train(?:\.py)?\Z|(?:.*/)?run_train\.sh\Z")
+_MAXTEXT = re.compile(r"(?:.*[./])?max_?text\b.*[./](?:pre_?train|train)(?:\.py)?\Z", re.IGNORECASE)
+_SETTING = re.compile(r"--[a-z_]+\.[\w.-]+(?:=.*)?\Z")
+_LENGTHS = ("max-seq-length", "model-max-length", "max-seq-len", "block-size", "cutoff-len", "max-length")
+_USED = frozenset({
+    "per-device-train-batch-size", "gradient-accumulation-steps", "bf16", "fp16", "gradient-checkpointing",
+    "model-name-or-path", "deepspeed", "deepspeed-config", *_LENGTHS,
+})  # fmt: skip
+_HARMLESS = re.compile(
+    r"(?:output-dir|data|dataset|train-file|validation|learning-rate|lr-|warmup|weight-decay|adam-|num-train-epochs"
+    r"|max-steps|logging|log-|save|eval|report-to|run-name|seed|do-|overwrite|per-device-eval|max-grad-norm|ddp-timeout"
+    r"|tokenizer|preprocessing|cache-dir|hub-|push-to-hub|resume|remove-unused|load-best|local-rank|lr$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """``file``: as the script writes it.  ``words``: laid over it.  ``trainer``: arguments of the trainer itself."""
+
+    software: str
+    file: str
+    words: tuple[str, ...] = ()
+    trainer: MegatronFlags | None = None
+    devices: int | None = None
+
+
+def named_file(words: Sequence[str], where: str) -> NamedFile | None:
+    """The configuration file that a launch names; None for a launch of another kind."""
+    flags = MegatronFlags(words, where)
+    devices = launched_devices(flags)
+    if any(_TITAN.search(word) for word in words):
+        return _titan(flags, words, devices, where)
+    place = next((place for place, word in enumerate(words) if _MAXTEXT.match(word)), None)
+    if place is not None:
+        own = words[place + 1 :]
+        file = next((word for word in own if word.endswith((".yml", ".yaml")) and "=" not in word), "")
+        settings = tuple(word for word in own if "=" in word and not word.startswith("-"))
+        return NamedFile("maxtext", file, settings, devices=devices) if file else None
+    if "num-layers" in flags.names or "hidden-size" in flags.names:
+        return None  # Megatron-DeepSpeed: its own arguments say the model
+    trainer = _behind_program(words, where)
+    if "accelerate" in {word.rpartition("/")[2] for word in words[:4]} and "config-file" in flags.names:
+        both = ("num_processes", "mixed_precision")
+        over = [f"--{name}={flags.values_of(name.replace('_', '-'))[0]}" for name in both
+                if flags.values_of(name.replace("_", "-"))]  # fmt: skip
+        return NamedFile("accelerate", flags.values_of("config-file")[0], tuple(over), trainer)
+    config = next((value for name in ("deepspeed-config", "deepspeed") for value in trainer.values_of(name)[:1]), "")
+    return NamedFile("deepspeed", config, (), trainer, devices or _deepspeed_devices(flags)) if config else None
+
+
+def followed_job(
+    found: NamedFile, text: str | None, where: str, devices: int | None, model: Callable[[str | None], ModelSpec | None]
+) -> MegatronJob:
+    """The run of a launch with its file's text; ``model``: gives a model for the trainer's name, None for unknown ones.
+
+    Raises DocumentInvalid, FindingsInvalid.
+    """
+    own = found.file.rpartition("/")[2] in ("base.yml", "base.yaml") and found.software == "maxtext"
+    if own:
+        text = "base_config: base.yml\n"  # MaxText's own file: the defaults of its release
+    if text is None:
+        what = f"the script starts {found.software} with {found.file}, which is not there"
+        hint = "send it with the script: files" if where == "/text" else "put it where the script looks for it"
+        raise DocumentInvalid(what, where=where, hint=hint)
+    if where == "/text":
+        found = replace(found, file=pointer_to("files", found.file))
+    count = devices or found.devices
+    if found.software == "torchtitan":
+        from planner.backends.torchtitan.job import job_of_toml
+
+        return job_of_toml(text, found.file, found.words, count)
+    if found.software == "maxtext":
+        from planner.backends.maxtext.job import job_of_yaml as maxtext_job
+
+        return maxtext_job(text, found.file, found.words, count)
+    name = next(iter(found.trainer.values_of("model-name-or-path")), None) if found.trainer else None
+    spec = model(name)
+    if spec is None:
+        what = (
+            "the script does not say the model's sizes"
+            if name is None
+            else f"it trains {name}, whose sizes are not here"
+        )
+        raise DocumentInvalid(what, where=where, hint="name it: --model config.json, or a built-in name")
+    return _trainer_job(found, text, spec, count)
+
+
+def _trainer_job(found: NamedFile, text: str, spec: ModelSpec, devices: int | None) -> MegatronJob:
+    from planner.backends.accelerate.job import job_of_yaml
+    from planner.backends.deepspeed.job import job_of_config
+
+    if found.software == "accelerate":
+        job = job_of_yaml(text, found.file, spec, found.words, devices)
+    else:
+        job = job_of_config(text, found.file, spec, _filled(found, text), devices)
+    return job if found.trainer is None else _with_trainer(job, found.trainer)
+
+
+def _filled(found: NamedFile, text: str) -> tuple[str, ...]:
+    """What the trainer fills in where DeepSpeed's file says ``auto``."""
+    trainer, words = found.trainer, list[str]()
+    if trainer is None:
+        return found.words
+    pairs = (
+        ("train_micro_batch_size_per_gpu", "per-device-train-batch-size"),
+        ("gradient_accumulation_steps", "gradient-accumulation-steps"),
+    )
+    for key, name in pairs:
+        values = trainer.values_of(name)
+        if values and re.search(rf'"{key}"\s*:\s*"auto"', text):
+            words.append(f"--{key}={values[0]}")
+    for kind in ("bf16", "fp16"):
+        if re.search(rf'"{kind}"\s*:\s*\{{[^}}]*"enabled"\s*:\s*"auto"', text):
+            words.append(f"--{kind}.enabled={str(_on(trainer, kind)).lower()}")
+    return (*found.words, *words)
+
+
+def _with_trainer(job: MegatronJob, trainer: MegatronFlags) -> MegatronJob:
+    """The job with what the trainer's own arguments say, and those in their lists."""
+    strategy, workload, told = dict(job.strategy), dict(job.workload), list(job.assumed)
+    each = trainer.integer("per-device-train-batch-size")
+    rounds = trainer.integer("gradient-accumulation-steps") or 1
+    block = strategy.get("tp", 1) * strategy.get("cp", 1) * strategy.get("pp", 1)
+    if each is not None and "global_batch_size" not in workload and job.num_devices and not job.num_devices % block:
+        strategy["micro_batch_size"] = each
+        workload["global_batch_size"] = each * rounds * job.num_devices // block
+        told.append(f"global batch {workload['global_batch_size']:,}: {each} a replica, {rounds} rounds")
+    length = next((value for name in _LENGTHS if (value := trainer.integer(name)) is not None), None)
+    if length is not None:
+        workload.setdefault("sequence_length", length)
+    if _on(trainer, "gradient-checkpointing"):
+        strategy.setdefault("recompute", "full")
+    trainer.finish()
+    lists = {"used": [*job.arguments.used], "no_influence": [*job.arguments.no_influence]}
+    unknown = [*job.arguments.unknown]
+    for name in trainer.names:
+        rows = lists["used"] if name in _USED else lists["no_influence"] if _HARMLESS.match(name) else unknown
+        rows.append(" ".join((f"--{name}", *trainer.values_of(name))))
+    arguments = ArgumentLists(
+        tuple(sorted(lists["used"])),
+        tuple(sorted(lists["no_influence"])),
+        job.arguments.not_modelled,
+        tuple(sorted(unknown)),
+    )
+    changed: dict[str, Any] = {"strategy": strategy, "workload": workload, "assumed": tuple(told)}
+    return replace(job, arguments=arguments, **changed)
+
+
+def _on(flags: MegatronFlags, name: str) -> bool:
+    return name in flags.names and flags.values_of(name)[:1] not in (["False"], ["false"], ["0"])
+
+
+def _titan(flags: MegatronFlags, words: Sequence[str], devices: int | None, where: str) -> NamedFile:
+    file = next(iter(flags.values_of("job.config-file")), "")
+    if not file:
+        what = "the script starts torchtitan and its text does not say the job file"
+        hint = "give the file itself: --from FILE, with -- --config NAME for a config module"
+        raise DocumentInvalid(what, where=where, hint=hint)
+    own, place = list[str](), 0
+    while place < len(words):
+        if _SETTING.match(words[place]) and not words[place].startswith("--job.config"):
+            own.append(words[place])
+            if "=" not in words[place] and place + 1 < len(words) and not words[place + 1].startswith("--"):
+                place += 1
+                own.append(words[place])
+        place += 1
+    return NamedFile("torchtitan", file, tuple(own), devices=devices)
+
+
+def _behind_program(words: Sequence[str], where: str) -> MegatronFlags:
+    """The words behind the Python program that a launcher starts."""
+    starts = [place for place, word in enumerate(words) if word.endswith(".py") and not word.startswith("-")]
+    return MegatronFlags(words[starts[0] + 1 :] if starts else (), where)
+
+
+def _deepspeed_devices(flags: MegatronFlags) -> int | None:
+    each, nodes = flags.decided_integer("num-gpus"), flags.decided_integer("num-nodes") or 1
+    return each * nodes if each else None
