@@ -47,10 +47,6 @@ BUILTIN_NAMES: tuple[tuple[str, str], ...] = (
 UNSUPPORTED: tuple[tuple[str, str], ...] = (
     (r"\bt5\b|t5[-_:]|^t5", "encoder-decoder models are not modelled"),
     (r"multimodal|llava|mimo|vlm|clip|dit\b|flux|diffusion|whisper", "the row does not describe its other towers"),
-    (
-        r"mamba|hybrid|nemotron-?h|nemotron-3-(5|ultra)|retro",
-        "hybrid (state-space) layers whose sizes are not in the columns",
-    ),
     (r"switch|dlrm|retinanet|unet|ssd\b|rnnt|resnet", "not a decoder of the kinds that are modelled"),
 )
 HYBRID = re.compile(r"mamba|hybrid|nemotron-?(h|v3|-3)|qwen3-next|retro")

@@ -106,7 +106,7 @@ def test_nested_findings_carry_the_nested_pointer() -> None:
         }
     )
     assert {"/text_config/hidden_size", "/vision_config/model_type", "/vision_config/patch_size"} <= set(found)
-    assert "/text_config/model_type" in pointers({"model_type": "llava", "text_config": {"model_type": "mamba"}})
+    assert "/text_config/model_type" in pointers({"model_type": "llava", "text_config": {"model_type": "zamba2"}})
     assert "/text_config" in pointers({"model_type": "llava", "text_config": [1]})
 
 
