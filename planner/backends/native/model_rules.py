@@ -48,7 +48,7 @@ def _attention(given: RuleInput) -> str | None:
             return "a cap on attention logits is not built: torch's fused attention has no place for it"
         if not attention.causal:
             return "attention that is not causal is not built"
-        if attention.num_heads % attention.num_kv_heads:
+        if attention.num_kv_heads and attention.num_heads % attention.num_kv_heads:
             return f"{attention.num_heads} heads do not divide over {attention.num_kv_heads} key-value heads"
     return None
 

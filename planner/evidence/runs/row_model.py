@@ -47,9 +47,10 @@ BUILTIN_NAMES: tuple[tuple[str, str], ...] = (
 UNSUPPORTED: tuple[tuple[str, str], ...] = (
     (r"\bt5\b|t5[-_:]|^t5", "encoder-decoder models are not modelled"),
     (r"multimodal|llava|mimo|vlm|clip|dit\b|flux|diffusion|whisper", "the row does not describe its other towers"),
-    (r"mamba|hybrid|nemotron-?h|nemotron-3-(5|ultra)|retro", "hybrid layers whose sizes are not in the columns"),
     (r"switch|dlrm|retinanet|unet|ssd\b|rnnt|resnet", "not a decoder of the kinds that are modelled"),
 )
+HYBRID = re.compile(r"mamba|hybrid|nemotron-?(h|v3|-3)|qwen3-next|retro")
+"""Names of models whose layers the columns of a row do not describe."""
 PLAIN_MLP = re.compile(r"gpt|bloom|opt|mpt|pythia|starcoder|bert|gopher|mt-nlg|megatron|neox|falcon|turing", re.I)
 SQUARED_RELU = re.compile(r"nemotron", re.I)
 ROTARY_PLAIN = re.compile(r"pythia|neox|falcon|nemotron", re.I)
@@ -70,6 +71,8 @@ def model_of_row(row: TruthRow, flavour: Flavour) -> ModelSpec:
     builtin = _builtin(row, name)
     if builtin is not None:
         return builtin.model_copy(update={"mtp": None}) if "w/o MTP" in row.notes else builtin
+    if HYBRID.search(name):
+        raise RowUnmapped("hybrid (state-space) layers are not in the columns")
     published = None if flavour.megatron_defaults else published_model(row)
     if published is not None:
         _check_size(published, row, "the published model of that name has another size than params_b")

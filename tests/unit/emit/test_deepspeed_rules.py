@@ -16,6 +16,7 @@ from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, Mtp
 from planner.question.problem import Workload
 from planner.search.backend_rules import BackEndRules
 from planner.strategy.strategy import Strategy
+from tests.hybrid_models import hybrid
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
 from tests.round_trip import question
 
@@ -70,6 +71,7 @@ BROKEN: dict[str, list[RuleInput]] = {
     "E13": [given(replace(BASE, ep=4), make_moe_model().model_copy(update={"family": "glm4_moe"}))],
     "E14": [given(replace(BASE, tp=2), make_moe_model()), given(replace(BASE, tp=2), make_mla_model())],
     "E15": [given(replace(ULYSSES, ep=2), make_moe_model())],
+    "E18": [given(ULYSSES, hybrid("qwen3_next")), given(ULYSSES, hybrid("lfm2"))],
     "T2": [given(replace(BASE, zero_stage=0, optimizer_offload=True))],
     "T3": [given(replace(BASE, tp=16)), given(replace(BASE, tp=3))],
     "T4": [given(replace(PIPELINE, zero_stage=0), gradient_dtype="bf16")],

@@ -18,6 +18,7 @@ from planner.question.problem import Workload
 from planner.strategy.fields import PINNABLE
 from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
+from tests.hybrid_models import hybrid
 from tests.plan_factory import make_model, make_moe_model, make_plan
 
 emit = emitter("megatron")
@@ -74,6 +75,9 @@ BROKEN: dict[str, RuleInput] = {
         ),
     ),
     "B13": given(replace(INTERLEAVED, overlap_ep=True), MOE),
+    "B14": given(Strategy(tp=8), hybrid("qwen3_next")),
+    "B15": given(Strategy(cp=2, cp_kind="ring"), hybrid("deepseek_v32")),
+    "B16": given(Strategy(pp=2), hybrid("nemotron_h"), layers=(8, 0)),
     "C1": given(Strategy(tp=2, sp=True, ep=8, etp=2), MOE),
     "C2": given(Strategy(cp=2, cp_kind="ring", pp=2, axis_order="tp-cp-ep-pp-dp")),
     "C4": given(Strategy(ep=8, dp_replicate=2, dp_shard=4), MOE),
@@ -137,7 +141,41 @@ UNBUILDABLE: dict[str, list[ModelSpec]] = {
     "M10": [attention_with(output_bias=True)],
     "M11": [DENSE.model_copy(update={"activation_function": "gelu_pytorch_tanh"})],
     "M19": [DENSE.model_copy(update={"family": "smollm3"}), DENSE.model_copy(update={"family": "hyperclovax"})],
+    "M20": [
+        hybrid("kimi_linear"),
+        hybrid("falcon_h1"),
+        hybrid("jamba"),
+        hybrid("minimax"),
+        hybrid("lfm2"),
+        hybrid("mamba2", use_bias=True),
+        hybrid("nemotron_h", num_nextn_predict_layers=1),
+        hybrid("deepseek_v32", model_type="glm_moe_dsa", indexer_types=["full", "shared", "full", "shared"]),
+        hybrid("qwen3_next", layer_types=["linear_attention"] * 8),
+    ],
 }
+BUILT = ("qwen3_next", "nemotron_h", "deepseek_v32")
+
+
+@pytest.mark.parametrize("family", BUILT)
+def test_other_token_mixers_are_built(family: str) -> None:
+    model = hybrid(family).model_copy(update={"mtp": None})
+    assert {finding.rule for finding in TABLE.violations(given(model=model))} <= {"megatron.A15"}
+
+
+@pytest.mark.parametrize(
+    ("family", "strategy", "broken"),
+    [
+        ("qwen3_next", Strategy(tp=4, sp=True), False),
+        ("qwen3_next", Strategy(tp=2, sp=True, cp=4, cp_kind="all_to_all"), True),
+        ("nemotron_h", Strategy(tp=4, sp=True), False),
+        ("nemotron_h", Strategy(tp=8, sp=True), True),
+        ("nemotron_h", Strategy(tp=1, cp=8, cp_kind="ring"), False),
+        ("nemotron_h", Strategy(tp=2, sp=True, cp=8, cp_kind="ring"), True),
+    ],
+)
+def test_heads_of_other_mixers_divide_over_their_axes(family: str, strategy: Strategy, broken: bool) -> None:
+    found = {finding.rule for finding in TABLE.violations(given(strategy, hybrid(family)))}
+    assert ("megatron.B14" in found) == broken
 
 
 def test_a_plain_strategy_breaks_nothing() -> None:
