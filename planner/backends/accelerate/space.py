@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.backends.accelerate.adapters import QUESTION_RULES as ADAPTER_QUESTION_RULES
+from planner.backends.accelerate.adapters import STRATEGY_RULES as ADAPTER_RULES
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import WAY_FIELDS, way
 from planner.backends.backend import Space
@@ -218,10 +220,16 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
             SpaceRule("P7", "docs: emit accelerate", _stage_recompute, ("recompute", "activation_offload")),
         ),
     ),
+    *ADAPTER_RULES,
 )
 
 MODEL_RULES: tuple[SpaceRule, ...] = (
-    training_kinds("docs: emit accelerate (train_accelerate.py trains every weight)"),
+    training_kinds(
+        "docs: emit accelerate (train_accelerate.py); peft tuners/lora, bitsandbytes",
+        bases=("bf16", "nf4", "int8"),
+        tasks=("language_model", "dpo", "orpo"),
+    ),
+    *ADAPTER_QUESTION_RULES,
     *(
         replace(rule, source="docs: emit accelerate (the script sets up no fp8 recipe)") if rule.id == "M4" else rule
         for rule in SCRIPT_RULES

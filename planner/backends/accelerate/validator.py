@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from planner.backends.accelerate.adapters import ADAPTER_FILE, PEFT_VERSION
 from planner.backends.accelerate.config import CONFIG_FILE
 from planner.backends.accelerate.training_document import TRAINING_FILE
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
+from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
 from planner.backends.launch.rank_environment import rank_environment
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
 
@@ -34,6 +36,8 @@ def request(folder: EmittedFolder) -> Request:
     return {
         "config": CONFIG_FILE,
         "files": {name: folder.files.get(name, "") for name in (CONFIG_FILE, DEEPSPEED_FILE)},
+        "adapters": folder.files.get(ADAPTER_FILE, ""),
+        "model": folder.files.get(MODEL_CONFIG_FILE, ""),
         "training": folder.files.get(TRAINING_FILE, ""),
         "environment": environment,
     }
@@ -45,6 +49,6 @@ VALIDATOR = Validator(
     worker=Path(__file__).with_name("validator_worker.py"),
     applies=lambda folder: folder.backend == "accelerate",
     request=request,
-    packages=lambda version: (f"accelerate=={version}", *_DEPENDENCIES),
+    packages=lambda version: (f"accelerate=={version}", f"peft=={PEFT_VERSION}", *_DEPENDENCIES),
     base_modules=("torch", "numpy"),
 )

@@ -3,7 +3,9 @@
 Stages: ``config`` (``load_config_from_file``), ``launch`` (the launch parser and ``_validate_launch_command``),
 ``environment`` (what ``accelerate launch`` would export, held against what our launcher exports), ``mesh``
 (``ParallelismConfig`` from that environment, its rules for the number of processes, and the real device mesh on torch's
-``fake`` process group), ``plugin`` (``FullyShardedDataParallelPlugin`` or ``DeepSpeedPlugin`` from that environment).
+``fake`` process group), ``plugin`` (``FullyShardedDataParallelPlugin`` or ``DeepSpeedPlugin`` from that environment),
+``adapters`` (PEFT's own reader of ``adapter_config.json``, and the model with these adapters on the meta device, whose
+trained parameters are counted; needs transformers).
 Not proved: anything about the model, memory or speed; no rank is started.
 """
 
@@ -149,6 +151,34 @@ def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
             check_mesh(planned, facts["distributed_type"], mesh, facts)
             yield "plugin"
             check_plugin(facts["distributed_type"], folder, facts)
+        if request.get("adapters"):
+            yield "adapters"
+            check_adapters(request["adapters"], request["model"], folder, facts)
+
+
+def check_adapters(text: str, model_text: str, folder: Path, facts: dict[str, Any]) -> None:
+    """PEFT reads the file, finds every target in the model, and makes what learns."""
+    missing = [name for name in ("transformers", "peft") if find_spec(name) is None]
+    if missing:
+        facts["adapters"] = f"not asked: {' and '.join(missing)} not installed beside this Python"
+        return
+    import torch
+    from peft import LoraConfig, get_peft_model  # type: ignore[import-not-found]  # in the overlay
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    (folder / "adapter_config.json").write_text(text, encoding="utf-8")
+    config = LoraConfig.from_pretrained(str(folder))
+    values = json.loads(model_text)
+    with torch.device("meta"):
+        base = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]  # transformers
+            AutoConfig.for_model(values.pop("model_type"), **values)
+        )
+        model = get_peft_model(base, config)
+    learns = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    missed = [each for each in config.target_modules if not any(f".{each}." in name for name, _ in learns)]
+    if missed:
+        raise Refused(f"the model has no {', '.join(sorted(missed))}")
+    facts["trained_parameters"] = sum(parameter.numel() for _, parameter in learns)
 
 
 def prepare(overlay: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from planner.backends.accelerate.adapters import ADAPTER_FILE, PEFT_VERSION, adapter_text
 from planner.backends.accelerate.config import (
     CONFIG_FILE,
     accelerate_config,
@@ -47,6 +48,12 @@ def write(plan: Plan, version: str) -> BackEndFiles:
         TRAIN_SCRIPT: training_script(),
     }
     versions = {"accelerate": version, "torch": "2.8 or newer", "transformers": "5"}
+    training = plan.problem.workload.trained
+    if training.adapters:
+        files[ADAPTER_FILE] = adapter_text(training)
+        versions["peft"] = PEFT_VERSION
+    if training.kind == "qlora":
+        versions["bitsandbytes"] = "0.48 or newer"
     if way(plan.chosen()) == "DEEPSPEED":
         files[DEEPSPEED_FILE] = _text(ds_config(plan))
         versions["deepspeed"] = DEEPSPEED_VERSION
@@ -82,6 +89,13 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         lines.append("Accelerate keeps weights and optimizer states in fp32 and computes in the plan's precision.")
     if way(s) in ("MULTI_GPU", "NO"):
         lines.append("DDP accumulates and reduces gradients in fp32.")
+    training = plan.problem.workload.trained
+    if training.adapters:
+        lines.append(f"{ADAPTER_FILE} is PEFT's own: alpha is twice the rank, dropout 0.")
+    if training.kind == "qlora":
+        lines.append("A quantised base is made of a checkpoint: set MODEL_PATH.")
+    if training.task != "language_model":
+        lines.append(f"The {training.task} loss is in {TRAIN_SCRIPT}; its pairs are synthetic.")
     if s.tp > 1:
         lines.append("transformers shards only weights that it loads: set MODEL_PATH to a checkpoint of the model.")
     return tuple(lines)
