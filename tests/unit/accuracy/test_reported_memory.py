@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from planner.evidence.runs.flavours import FLAT_STEP_BYTES
 from planner.evidence.runs.prediction import map_rows, predict_rows
 from planner.evidence.runs.reported_memory import RESERVED_PER_ALLOCATED
 from tests.accuracy_rows import rows_of
@@ -54,8 +53,8 @@ def test_blocks_of_the_optimizer_step_stay_in_the_pool_beside_activations() -> N
     (found,), _ = predict_rows(rows_of({**INTERN, "source": "github:InternLM/InternEvo", "notes": "nvidia-smi"}))
     (run,), _ = map_rows(rows_of({**INTERN, "source": "github:InternLM/InternEvo", "notes": "nvidia-smi"}))
     more = found.peak_memory_bytes - RESERVED_PER_ALLOCATED * found.total_memory_bytes
-    outside = -more + RESERVED_PER_ALLOCATED * FLAT_STEP_BYTES * 7.32e9 / 6
-    assert run.flavour.step_bytes == FLAT_STEP_BYTES
+    outside = -more + RESERVED_PER_ALLOCATED * 6.0 * 7.32e9 / 6
+    assert run.flavour.step_bytes == 6.0
     assert 0 <= outside < 1e9
 
 
