@@ -39,12 +39,14 @@ class Planned:
 
 def _work(session: Session, asked: PlanningRequest) -> Planned:
     problem = session.problem(asked.question)
-    # This opens the database too: one that cannot be used is found before a long search, not after it.
-    known = session.known(problem)
-    if asked.reuse and known is not None:
+    known = session.known(problem) if asked.reuse else None
+    if known is not None:
         return Planned(known, "stored")
+    # What is no database is found before a long search, not after it; one is opened while the search waits.
+    open_database = session.keeping()
     bounds = session.search or SearchOptions()
     bounds = replace(bounds, top_k=asked.top_k, time_limit_s=asked.time_limit_s, seed=asked.seed)
+    bounds = replace(bounds, meanwhile=open_database)
     start_s = time.perf_counter()
     plan = find_plan(problem, bounds, session.progress)
     wall_s = time.perf_counter() - start_s

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -112,7 +112,7 @@ class LocalService:
 
         session = Session(self._plan, self._stored, search=search, progress=progress, keep=self._remember)
         if keep:
-            session = replace(session, keep=self._keep, known=self._known)
+            session = replace(session, keep=self._keep, known=self._known, keeping=self._keeping)
         try:
             return operation.work(session, asked)
         except MeshwrightError as error:
@@ -163,6 +163,17 @@ class LocalService:
         self._remember(plan)
         if self._attempt(lambda: self._stored().save_plan(plan, wall_s)):
             self._kept[plan.plan_id] = True
+
+    def _keeping(self) -> Callable[[], object]:
+        from planner.store.address import database_url
+
+        database_url(self._database)
+        return self._open
+
+    def _open(self) -> None:
+        """Open the database; that it cannot be is told when something is stored."""
+        with suppress(MeshwrightError):
+            self._stored()
 
     def _known(self, problem: Problem) -> Plan | None:
         from planner.store.errors import StoreError

@@ -108,6 +108,16 @@ class BoundTerms:
         else:
             dense_s, expert_s = costs.tail_parts_s(cost, self.mean_dense, self.mean_expert)
             self.tail_s = dense_s + expert_s
+        self.all_count = self._all_count()
+
+    def _all_count(self) -> bool:
+        """Whether to count all layers, each as light as the lightest kind, and not those of the most frequent kind.
+
+        Where that kind has no more than half of the layers, and they take no longer.
+        """
+        counted, layer_s = self.costs.kind_counts.sum(), self.cost.layer_s
+        half = 2 * self.major_count <= counted
+        return bool(half and counted * least_of_row(layer_s).sum() > self.major_count * layer_s[:, self.major].sum())
 
     def under(self, rows: StrategyRows, setup: Ints, loose_s: Array) -> BoundTerms:
         """The terms of ``rows``, whose setups (``planner.search.setups``) are the rows ``setup`` of these."""

@@ -30,7 +30,7 @@ from planner.search.dealt_later import Collected, DealtLater
 from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, EarlyRules
 from planner.search.leaves import Leaves
 from planner.search.line_split import LeftOpen
-from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
+from planner.search.look_ahead import JUST_ABOVE, guesses_s, plain_part, promising_cores, promising_layouts
 from planner.search.mechanisms import Part
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions
@@ -197,7 +197,7 @@ class Search:
             # A small space may be over after its first layouts.  Where another back-end is faster so far, its plan cuts
             # this search as well as a look ahead would.
             ahead = self._ahead if start or (self._ahead and len(self._ahead.rows) > MANY_CORES) else None
-            if ahead is not None and self.fastest_s <= self.incumbent.step_time_s:
+            if ahead is not None and np.isinf(cutoff_s) and self.fastest_s <= self.incumbent.step_time_s:
                 self._look_ahead(ahead, cutoff_s)
             picked = order[start : start + size]
             picked = picked[bounds[picked] < self._cutoff(cutoff_s)]
@@ -219,9 +219,10 @@ class Search:
         ahead.alternatives, ahead._later = Alternatives(0, ahead.result), DealtLater()
         # What it finds is told when the whole search finds it, so that equals are found in the same order.
         ahead.incumbent = Incumbent(self.incumbent.step_time_s)
-        layouts = ahead.bounded_layouts(promising_cores(cores), self._cutoff(cutoff_s))
-        layouts = promising_layouts(layouts)
-        ahead.leaves(layouts.rows, layouts.key, layouts.table, cutoff_s)
+        layouts = promising_layouts(ahead.bounded_layouts(promising_cores(cores), self._cutoff(cutoff_s)))
+        for below_s in guesses_s(layouts, cutoff_s):
+            if ahead.result.best is None:
+                ahead.leaves(layouts.rows, layouts.key, layouts.table, below_s)
         self._surely = ahead.result.best
         for key, candidate in ahead.result.by_degrees.items():
             self.result.by_degrees.setdefault(key, candidate)

@@ -13,17 +13,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from planner.predict.cost.row_cost import RowCost
 from planner.search.bound import ROUNDING, Schedules
 from planner.search.family_bound import FamilyBound
-from planner.search.least_layers import kinds_are_mixed, may_be_faster
 from planner.search.leaves import Leaves
 from planner.search.line_bound import LineBound
 from planner.search.row_context import take
 from planner.search.split_terms import SplitRules
 from planner.search.stage_bound import StageBound
-from planner.strategy.rows import StrategyRows, first_of_each, v_placed
-from solver.arrays import Array, Ints, Mask
+from planner.strategy.rows import first_of_each, v_placed
+from solver.arrays import Array, Ints
 
 FIRST_BLOCK = 64
 MOST_LEAVES = 4096
@@ -106,31 +104,10 @@ class DealtBounds:
         return np.asarray(bounds)
 
     def _dealt_s(self, index: Ints, cutoff_s: float) -> Array:
-        """Bounds that know the dealings: [len(index)]; zero where nothing more is known."""
-        leaves, bounds = self._leaves, np.zeros(len(index))
-        if len(index) == 0:
-            return bounds
-        rows, cost = leaves.written_out(index)
-        tail_s = leaves.terms.tail_s[index % len(leaves.terms.rows)]
-        if kinds_are_mixed(leaves.terms.costs):
-            kept = np.flatnonzero(self._may_be_faster(rows, cost, tail_s, cutoff_s))
-            bounds[:] = np.inf
-            bounds[kept] = self._dealt_by_chunks_s(rows.take(kept), take(cost, kept), tail_s[kept], cutoff_s)
-            return bounds
-        return self._dealt_by_chunks_s(rows, cost, tail_s, cutoff_s)
-
-    def _may_be_faster(self, rows: StrategyRows, cost: RowCost, tail_s: Array, cutoff_s: float) -> Mask:
-        """``planner.search.least_layers`` of rows of all numbers of stages: [R]."""
-        hopeful, costs = np.zeros(len(rows), dtype=np.bool_), self._leaves.terms.costs
-        for stages in np.flatnonzero(np.bincount(rows.pp)).tolist():
-            at = np.flatnonzero(rows.pp == stages)
-            strategies = rows.take(at), take(cost, at)
-            hopeful[at] = may_be_faster(costs, self._rules, strategies, tail_s[at], cutoff_s)
-        return hopeful
-
-    def _dealt_by_chunks_s(self, rows: StrategyRows, cost: RowCost, tail_s: Array, cutoff_s: float) -> Array:
-        """``_dealt_s`` of strategies as rows of their own: [R]."""
-        bounds, costs = np.zeros(len(rows)), self._leaves.terms.costs
+        """Bounds that know the dealings: [len(index)]."""
+        bounds, costs = np.zeros(len(index)), self._leaves.terms.costs
+        rows, cost = self._leaves.written_out(index)
+        tail_s = self._leaves.terms.tail_s[index % len(self._leaves.terms.rows)]
         alike, kind = first_of_each([rows.pp, rows.vpp, v_placed(rows).astype(np.int64)])
         for group in range(len(alike)):
             at = np.flatnonzero(kind == group)

@@ -25,6 +25,9 @@ MOST_LAYOUTS = 4_096
 """Sets of degrees, and layouts, that are looked at: they bound what looking ahead costs."""
 SMALL = {"micro_batch_size": 2, "vpp": 4}
 """Values up to which all are tried, because they keep little; of the larger ones that of the lowest bound alone."""
+GUESSES = (1.6, 2.4, np.inf)
+"""How many times the lowest bound the plan that is looked for may take, tried one after the other: every bound costs
+less, the nearer the cutoff is."""
 JUST_ABOVE = 1 + 1e-9
 """What the step time found is multiplied by, so that the whole search still finds that very plan."""
 PLAIN = {"zero_stage": 1, "dp_replicate": 1}
@@ -43,6 +46,12 @@ def promising_layouts(layouts: Postponed) -> Postponed:
     """The layouts of the lowest bounds, some numbers of chunks for each core."""
     some = _some_of_each(layouts, "vpp", "micro_batch_size")
     return some.take(np.arange(min(len(some.rows), MOST_LAYOUTS)))
+
+
+def guesses_s(layouts: Postponed, cutoff_s: float) -> list[float]:
+    """Cutoffs under which a plan is looked for in some layouts, until there is one."""
+    least_s = float(layouts.bounds.min(initial=np.inf))
+    return sorted({min(times * least_s, cutoff_s) for times in GUESSES})
 
 
 def _some_of_each(what: Postponed, name: str, *more: str) -> Postponed:

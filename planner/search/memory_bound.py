@@ -2,6 +2,10 @@
 
 The bottleneck of ``planner.search.bound`` is the smallest tau in which the stages together can hold all layers
 (``planner.search.stage_capacity``), found by bisection between what it is without memory and what the cutoff allows.
+
+Layers of the most frequent kind count.  Where kinds take turns, as with full and sliding attention, that would leave
+half of the model out: where it bounds more (``BoundTerms.all_count``), all layers count, each with the least time,
+state, activations and price of relief of all kinds.  What cannot be dealt so cannot be dealt as it is.
 """
 
 from __future__ import annotations
@@ -32,7 +36,9 @@ def lower_bounds_s(terms: BoundTerms, limit_bytes: float, cutoff_s: float = np.i
     """Lower bound of every row: [R]; infinity where no split fits, or where ``cutoff_s`` is surely exceeded."""
 
     def offer(room: StageRoom, at: Rows) -> list[ReliefOffer]:
-        return [room.relief(terms.cost.relieved_bytes[at, terms.major], terms.cost.relief_s[at, terms.major])]
+        cost = take(terms.cost, at)
+        price = _price(cost.saved_bytes, cost.relieved_bytes, cost.relief_s)
+        return [room.offer(_of_layer(terms, cost.relieved_bytes), _of_layer(terms, price))]
 
     bounds: Array = _bounds_of_offers(terms, partial(_room, terms, limit_bytes), offer, 1, cutoff_s)[0]
     return bounds
@@ -78,26 +84,35 @@ def _room(
     terms: BoundTerms, limit_bytes: float, at: Rows, stages: int, leanest: tuple[Array, Array] | None = None
 ) -> StageRoom:
     """What the rows ``at`` offer; with the ``leanest`` state bytes of layouts, all that any leaf of theirs offers."""
-    rows, cost, major = take(terms.rows, at), take(terms.cost, at), terms.major
+    rows, cost = take(terms.rows, at), take(terms.cost, at)
     if leanest is not None:
         dense, expert = leanest[0][at], leanest[1][at]
         flight = in_flight(rows, cost, stages)
         fixed = leanest_fixed_bytes(rows, cost, flight, dense, expert)
-        state = cost.layer_dense[:, major] * dense + cost.layer_expert[:, major] * expert
-        state = state + cost.frozen.least_layer[:, major]
+        states = cost.layer_dense * dense[:, None] + cost.layer_expert * expert[:, None] + cost.frozen.least_layer
     else:
         # Every moment of a stage must fit: the one with every activation in it serves as the bound.
         fixed, flight, states = passes_memory(rows, cost, terms.costs.reliefs, stages)
-        state = states[:, major]
     return StageRoom(
-        terms.major_count,
-        layer_s=cost.layer_s[:, major],
+        float(terms.costs.kind_counts.sum()) if terms.all_count else terms.major_count,
+        layer_s=_of_layer(terms, cost.layer_s),
         ends_s=np.ascontiguousarray(end_seconds(rows, cost, stages).T),
-        kept_bytes=cost.saved_bytes[:, major],
-        state_bytes=state,
+        kept_bytes=_of_layer(terms, cost.saved_bytes),
+        state_bytes=_of_layer(terms, states),
         in_flight=np.ascontiguousarray(flight.T),
         free_bytes=np.ascontiguousarray((limit_bytes - fixed).T),
     )
+
+
+def _of_layer(terms: BoundTerms, columns: Array) -> Array:
+    """What a layer that counts has at least, of columns by kind: [..., N] -> [...]."""
+    return np.asarray(columns.min(axis=-1) if terms.all_count else columns[..., terms.major])
+
+
+def _price(kept: Array, relieved: Array, seconds: Array) -> Array:
+    """Seconds of relief for a byte freed with one micro-batch in flight, of every kind; infinite where none is."""
+    freed = kept - relieved
+    return np.asarray(np.divide(seconds, freed, out=np.full(freed.shape, np.inf), where=freed > 0))
 
 
 class _Reliefs:
@@ -112,13 +127,16 @@ class _Reliefs:
         codes = np.array(reliefs, dtype=np.int64)[:, None]
         first, self._place = first_of_each([terms.cost.key])
         key = terms.cost.key[first]
-        self._kept = terms.cost.saved_bytes[first, terms.major]
-        self._relieved, self._seconds = (
-            each[codes, key, terms.major] for each in (layers.saved_bytes, layers.relief_s)
+        kept, relieved, seconds = (
+            terms.cost.saved_bytes[first],
+            layers.saved_bytes[codes, key],
+            layers.relief_s[codes, key],
         )
+        self._kept, self._relieved = _of_layer(terms, kept), _of_layer(terms, relieved)
+        self._prices = _of_layer(terms, _price(kept, relieved, seconds))
         offers = [
-            (moves, relieved.tobytes(), seconds.tobytes())
-            for moves, relieved, seconds in zip(self._moves, self._relieved, self._seconds, strict=True)
+            (moves, relieved.tobytes(), price.tobytes())
+            for moves, relieved, price in zip(self._moves, self._relieved, self._prices, strict=True)
         ]
         self.stands_for = np.array([offers.index(offer) for offer in offers], dtype=np.int64)
         """For each relief the first one that offers the same."""
@@ -131,7 +149,7 @@ class _Reliefs:
         """One relief, on the rows ``at``, which have the ``room``."""
         place = self._place[at]
         moved_bytes = self._host_bytes if self._moves[number] else np.inf
-        return room.relief(self._relieved[number][place], self._seconds[number][place], moved_bytes)
+        return room.offer(self._relieved[number][place], self._prices[number][place], moved_bytes)
 
     def that_hold(
         self, room: StageRoom, at: Rows, tau: Array, hopeful: Mask
@@ -171,12 +189,10 @@ class _Reliefs:
                     groups.append([])
                     before = share[number]
                 groups[-1].append(number)
-        found = []
-        for numbers in groups:
-            freed = self._kept - self._relieved[numbers]
-            price = np.divide(self._seconds[numbers], freed, out=np.full(freed.shape, np.inf), where=freed > 0)
-            found.append((numbers, self._relieved[numbers].min(axis=0), price.min(axis=0) * (1 - LOOSER)))
-        return found
+        return [
+            (numbers, self._relieved[numbers].min(axis=0), self._prices[numbers].min(axis=0) * (1 - LOOSER))
+            for numbers in groups
+        ]
 
 
 def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:
