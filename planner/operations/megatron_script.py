@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planner.model.shell.launches import Launch
     from planner.model.spec import ModelSpec
 
+_NEMO = re.compile(r"^\s*(?:from|import)\s+nemo(?:\.collections|_run)?\b", re.MULTILINE)
 _FILES = frozenset({".json", ".py", ".toml", ".yaml", ".yml"})
 _FOLDERS_ABOVE = 4
 """A script names files from its own folder, or from the top of the repository that it stands in."""
@@ -112,6 +113,8 @@ def read_script(said: SaidScript) -> MegatronJob:
     text, texts = read_text(path) if said.sent is None else said.sent, list[str]()
     if bridge_job := _bridge_file(said, text):
         return bridge_job
+    if path.suffix.lower() == ".py" and _NEMO.search(text):
+        raise _nemo(said)
     if path.suffix.lower() in {".toml", ".py"}:
         return _torchtitan_job(said, text)
     if _is_yaml(said.path) and _is_maxtext(said.path, text):
@@ -136,6 +139,8 @@ def read_script(said: SaidScript) -> MegatronJob:
         require_start(launch, said.place)
         if bridge_job := _bridge_launch(said, text, launch):
             return bridge_job
+        if "nemo" in launch.words and "llm" in launch.words:
+            raise _nemo(said)
         if followed := _followed_launch(said, text, launch):
             return followed
         if said.model is not None:
@@ -201,6 +206,14 @@ def _followed_launch(said: SaidScript, text: str, launch: Launch) -> MegatronJob
     job = followed_job(found, _beside(said, found.file), said.place, devices, model)
     places = (*launch.undecided, *job.undecided)
     return replace(job, undecided=places, taken_as_unset=launch.taken_as_unset, launches=launch.count)
+
+
+def _nemo(said: SaidScript) -> DocumentInvalid:
+    return DocumentInvalid(
+        "it is a recipe of NeMo 2, which is not read",
+        where=said.place,
+        hint="give Megatron-Bridge's recipe of the model, or say the run: --model M --backend nemo --strategy K=V",
+    )
 
 
 def _stand_in(said: SaidScript) -> ModelSpec | None:
