@@ -24,7 +24,7 @@ from typing import Any
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import MegatronJob
 from planner.model.shell.launches import NOTHING, Given
-from planner.operations.megatron_script import SaidScript, needs_model, read_script, script_strategy
+from planner.operations.launch_files import SaidScript, needs_model, read_script, script_strategy
 from planner.strategy.relief_layers import policies
 from planner.strategy.text import complete_strategy
 from profiles.validation import FindingsInvalid

@@ -230,7 +230,7 @@ def _script_tables(
     if script is None:
         return [], []
     from planner.cli.render.script import compared_report, script_report
-    from planner.operations.megatron_script import script_facts
+    from planner.operations.launch_files import script_facts
     from planner.operations.script_run import compared
 
     read, both = script_facts(script.job), compared(script.job, plan)

@@ -66,7 +66,7 @@ class ProblemFlags:
 def build_problem(flags: ProblemFlags) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
     from planner.operations.calibration_choice import chosen_calibration
-    from planner.operations.megatron_script import megatron_script
+    from planner.operations.launch_files import megatron_script
     from planner.operations.profile_choice import chosen_profile
     from planner.operations.question import asked_problem, cluster_of, model_of
 

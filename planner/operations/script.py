@@ -1,7 +1,7 @@
 """A launch script that is sent as text: what it says, the prediction of its run, and why a plan is not that run.
 
 Nothing of the script is executed.  The command line reads scripts where they lie, with the files beside them
-(``planner.operations.megatron_script``); those who have no file here send the text and get the same answer.
+(``planner.operations.launch_files``); those who have no file here send the text and get the same answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import Field
 from planner.answers.explain.why_not import WhyNot
 from planner.errors import DocumentInvalid, MeshwrightError
 from planner.model.spec import ModelSpec
-from planner.operations.megatron_script import SaidScript, plain_strategy, read_script, script_backend, script_strategy
+from planner.operations.launch_files import SaidScript, plain_strategy, read_script, script_backend, script_strategy
 from planner.operations.operation import Operation, Session
 from planner.operations.question import Devices
 from planner.plan.plan import Plan

@@ -9,7 +9,7 @@ from planner.answers.diff import FieldChange, strategy_changes
 from planner.answers.explain.why_not import WhyNot
 from planner.answers.explain.why_not_script import given_run, why_not_run
 from planner.errors import DocumentInvalid, MeshwrightError
-from planner.operations.megatron_script import (
+from planner.operations.launch_files import (
     SaidScript,
     model_fields,
     needs_model,

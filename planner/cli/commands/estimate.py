@@ -25,7 +25,7 @@ from planner.cli.script_flags import (
     tell_open_places,
 )
 from planner.errors import DocumentInvalid, NoFeasiblePlan
-from planner.operations.megatron_script import plain_strategy, script_facts
+from planner.operations.launch_files import plain_strategy, script_facts
 from planner.operations.service import opened_service
 from planner.strategy.text import parse_assignments
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planner.model.megatron_args import MegatronJob, megatron_job
-from planner.operations.megatron_script import script_backend, script_strategy
+from planner.operations.launch_files import script_backend, script_strategy
 from profiles.validation import FindingsInvalid
 
 SHAPES = "--hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --vocab-size 256"

@@ -12,7 +12,7 @@ from planner.backends.megatron_bridge.job_lists import list_of
 from planner.backends.megatron_bridge.recipe_table import recipe_named, recipe_names, section_fields
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import MegatronJob
-from planner.operations.megatron_script import SaidScript, read_script
+from planner.operations.launch_files import SaidScript, read_script
 from profiles.validation import FindingsInvalid
 from tests.unit.planner.bridge_recipe_files import ARGPARSE, ASSIGNED, ENVIRONMENT, FILES, PERFORMANCE, RecipeFile
 
