@@ -22,7 +22,7 @@ from planner.errors import DocumentInvalid, NoFeasiblePlan
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
     from planner.operations.service import Service
     from planner.plan.plan import Plan
     from planner.question.problem import Problem
@@ -36,7 +36,7 @@ class ReadScript:
     """A launch script whose run is shown beside the plan."""
 
     name: str
-    job: MegatronJob
+    job: LaunchJob
 
 
 @dataclass(frozen=True, slots=True)

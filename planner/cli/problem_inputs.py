@@ -15,7 +15,7 @@ from planner.errors import DocumentInvalid
 from planner.strategy.fields import Value
 
 if TYPE_CHECKING:
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
     from planner.question.problem import Constraints, Objective, Problem, Workload
 
 LARGEST_COUNT = 10**12
@@ -59,7 +59,7 @@ class ProblemFlags:
     space: SpaceFlags
     profile: str = "none"
     calibration: str | None = None
-    script: MegatronJob | None = None
+    script: LaunchJob | None = None
     """What ``model`` says where it is a launch script that was read already."""
 
 

@@ -25,7 +25,7 @@ from profiles.document import Document
 from profiles.validation import FindingsInvalid
 
 if TYPE_CHECKING:
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
     from profiles.cluster import Cluster
     from profiles.prediction.reference import ProfileReference
 
@@ -148,7 +148,7 @@ class ScriptAnswer(Document):
     held_to: tuple[str, ...] = Field(default=(), description="where `plan`'s question has other work than the script")
 
 
-def read_sent(asked: ScriptRequest) -> MegatronJob:
+def read_sent(asked: ScriptRequest) -> LaunchJob:
     """The job of a script that was sent.  Raises FindingsInvalid, DocumentInvalid, in the words of the request."""
     try:
         return read_script(_said(asked))
@@ -166,7 +166,7 @@ def pins_text(strategy: Mapping[str, int | str | bool]) -> str:
     return ",".join(f"{name}={word}" for name, word in words.items() if name in PINNABLE)
 
 
-def run_problem(asked: ScriptRequest, job: MegatronJob, cluster: Cluster, profile: ProfileReference | None) -> Problem:
+def run_problem(asked: ScriptRequest, job: LaunchJob, cluster: Cluster, profile: ProfileReference | None) -> Problem:
     """The question of the estimate.  Raises FindingsInvalid, DocumentInvalid."""
     from planner.operations.question import asked_problem
     from planner.question.problem import Constraints, Objective, Workload
@@ -205,7 +205,7 @@ def _said(asked: ScriptRequest) -> SaidScript:
     return SaidScript(asked.name, *said, asked.model, sent=asked.text, beside=asked.files)
 
 
-def _facts(job: MegatronJob) -> dict[str, Any]:
+def _facts(job: LaunchJob) -> dict[str, Any]:
     strategy = plain_strategy(job)
     return {
         "model": job.model,

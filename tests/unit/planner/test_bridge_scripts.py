@@ -11,13 +11,13 @@ from benchmarks.launch_scripts import read_facts
 from planner.backends.megatron_bridge.job_lists import list_of
 from planner.backends.megatron_bridge.recipe_table import recipe_named, recipe_names, section_fields
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob
+from planner.model.megatron_args import LaunchJob
 from planner.operations.launch_files import SaidScript, read_script
 from profiles.validation import FindingsInvalid
 from tests.unit.planner.bridge_recipe_files import ARGPARSE, ASSIGNED, ENVIRONMENT, FILES, PERFORMANCE, RecipeFile
 
 
-def read(tmp_path: Path, case: RecipeFile, **more: Any) -> MegatronJob:
+def read(tmp_path: Path, case: RecipeFile, **more: Any) -> LaunchJob:
     for name, text in {case.name: case.text, **case.beside}.items():
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
@@ -26,7 +26,7 @@ def read(tmp_path: Path, case: RecipeFile, **more: Any) -> MegatronJob:
     return read_script(SaidScript(str(tmp_path / case.name), **said))
 
 
-def facts_of(job: MegatronJob) -> dict[str, Any]:
+def facts_of(job: LaunchJob) -> dict[str, Any]:
     facts = read_facts(job)
     return facts | {
         "vocab": job.model.vocab_size,
