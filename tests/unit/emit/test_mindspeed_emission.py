@@ -264,13 +264,13 @@ def test_a_missing_file_is_named() -> None:
     [
         ((2, 2, 2, 1), ("7",), None),
         ((1, 2, 2, 2), ("1",), None),
-        ((2, 1, 2, 1), ("3,7",), "([0]*1+[1]*7)"),
+        ((1, 2, 2, 2), ("1",), "([0]*1+[1]*1+[0]*1+[1]*5)"),
     ],
 )
 def test_dualpipev_fills_its_chunks_up_with_empty_layers(
     counts: tuple[int, ...], empty: tuple[str, ...], pattern: str | None
 ) -> None:
-    model = make_model(sum(counts)) if pattern is None else make_moe_model(sum(counts), num_dense=1)
+    model = make_model(sum(counts)) if pattern is None else make_moe_model(sum(counts), num_dense=2)
     plan = on_ascend(make_plan(DUALPIPEV, model, layers_per_chunk=counts))
     files = emit(plan, "torchrun").files
     given = parse_arguments(files[ARGUMENTS_FILE], ARGUMENTS_FILE)
