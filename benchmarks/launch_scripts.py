@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob
+from planner.model.megatron_args import LaunchJob
 from planner.model.shell.launches import NOTHING, Given
-from planner.operations.megatron_script import SaidScript, needs_model, read_script, script_strategy
+from planner.operations.launch_files import SaidScript, needs_model, read_script, script_strategy
 from planner.strategy.relief_layers import policies
 from planner.strategy.text import complete_strategy
 from profiles.validation import FindingsInvalid
@@ -168,7 +168,7 @@ def compared(record: Mapping[str, Any], text: str) -> str:
     return "right" if not wrong else "; ".join(wrong)
 
 
-def job_of(record: Mapping[str, Any], text: str) -> MegatronJob:
+def job_of(record: Mapping[str, Any], text: str) -> LaunchJob:
     """What is read.  Raises FindingsInvalid, DocumentInvalid."""
     given = given_to(record)
     vocabulary = VOCABULARY if record["kind"] == "bash" and record["backend"] != "megatron-bridge" else None
@@ -202,7 +202,7 @@ def given_to(record: Mapping[str, Any]) -> Given:
     return Given(variables, None if arguments is None else tuple(arguments), record["path"])
 
 
-def read_facts(job: MegatronJob) -> dict[str, Any]:
+def read_facts(job: LaunchJob) -> dict[str, Any]:
     """The job in the words of the truth."""
     given = script_strategy(job)
     block = given.get("tp", 1) * given.get("pp", 1) * given.get("cp", 1)
@@ -240,7 +240,7 @@ def read_facts(job: MegatronJob) -> dict[str, Any]:
     }
 
 
-def model_facts(job: MegatronJob) -> dict[str, Any]:
+def model_facts(job: LaunchJob) -> dict[str, Any]:
     """Shapes of the model in the words of the truth; the last kind of layer stands for all."""
     kinds = job.model.layer_kinds
     attention, moe = kinds[-1].attention, kinds[-1].moe

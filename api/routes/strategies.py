@@ -12,7 +12,7 @@ from api.service import service_of
 from api.wire.questions import StrategyText
 from api.wire.views import ReadStrategy
 from planner.model.megatron_args import megatron_job
-from planner.operations.megatron_script import plain_strategy
+from planner.operations.launch_files import plain_strategy
 from planner.operations.script import pins_text
 from planner.strategy.fields import KEYS
 from planner.strategy.text import parse_assignments

@@ -22,7 +22,7 @@ from planner.errors import DocumentInvalid, NoFeasiblePlan
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
     from planner.operations.service import Service
     from planner.plan.plan import Plan
     from planner.question.problem import Problem
@@ -36,7 +36,7 @@ class ReadScript:
     """A launch script whose run is shown beside the plan."""
 
     name: str
-    job: MegatronJob
+    job: LaunchJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def _script_tables(
     if script is None:
         return [], []
     from planner.cli.render.script import compared_report, script_report
-    from planner.operations.megatron_script import script_facts
+    from planner.operations.launch_files import script_facts
     from planner.operations.script_run import compared
 
     read, both = script_facts(script.job), compared(script.job, plan)

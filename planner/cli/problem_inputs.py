@@ -16,7 +16,7 @@ from planner.errors import DocumentInvalid
 from planner.strategy.fields import Value
 
 if TYPE_CHECKING:
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
     from planner.question.problem import Constraints, Objective, Problem, Workload
 
 LARGEST_COUNT = 10**12
@@ -61,14 +61,14 @@ class ProblemFlags:
     space: SpaceFlags
     profile: str = "none"
     calibration: str | None = None
-    script: MegatronJob | None = None
+    script: LaunchJob | None = None
     """What ``model`` says where it is a launch script that was read already."""
 
 
 def build_problem(flags: ProblemFlags) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
     from planner.operations.calibration_choice import chosen_calibration
-    from planner.operations.megatron_script import megatron_script
+    from planner.operations.launch_files import megatron_script
     from planner.operations.profile_choice import chosen_profile
     from planner.operations.question import asked_problem, cluster_of, model_of
 

@@ -18,7 +18,7 @@ from planner.cli.problem_inputs import (
     whole_number,
 )
 from planner.errors import Conflict, DocumentInvalid
-from planner.operations.megatron_script import megatron_script
+from planner.operations.launch_files import megatron_script
 from planner.operations.service import Service
 
 if TYPE_CHECKING:

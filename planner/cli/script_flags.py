@@ -12,11 +12,11 @@ import typer
 from planner.cli.backend_names import ANY
 from planner.cli.output import talk
 from planner.errors import DocumentInvalid
-from planner.operations.megatron_script import SaidScript, is_script, read_script, script_backend
+from planner.operations.launch_files import SaidScript, is_script, read_script, script_backend
 
 if TYPE_CHECKING:
     from planner.cli.planning import ReadScript
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
 
 From = Annotated[
     str | None,
@@ -54,7 +54,7 @@ class ScriptFlags:
 
 def said_job(
     flags: ScriptFlags, model: str | None, devices: int | None, command: str, quiet: bool
-) -> tuple[str, MegatronJob | None]:
+) -> tuple[str, LaunchJob | None]:
     """The model's reference, and the job of the launch script where one is meant.
 
     Variables that had no effect are told at once: the answer that lists them too may never come.  Raises
@@ -78,7 +78,7 @@ def said_job(
     return flags.path, job
 
 
-def tell_without_effect(job: MegatronJob, quiet: bool) -> None:
+def tell_without_effect(job: LaunchJob, quiet: bool) -> None:
     """One line for each variable that was given and that the script sets itself."""
     for name in job.set_by_script:
         talk(f"--set {name} has no effect: the script sets {name} itself", quiet=quiet)
@@ -132,14 +132,14 @@ def _variables(texts: list[str]) -> dict[str, str]:
     return found
 
 
-def software_of(backend: str | None, flags: ScriptFlags, job: MegatronJob | None) -> str:
+def software_of(backend: str | None, flags: ScriptFlags, job: LaunchJob | None) -> str:
     """``--backend``, or the software that runs the script that ``--from`` names."""
     if backend is None and flags.path is not None and job is not None:
         return script_backend(job)
     return ANY if backend is None else backend
 
 
-def shown_beside(flags: ScriptFlags, job: MegatronJob | None, quiet: bool) -> ReadScript | None:
+def shown_beside(flags: ScriptFlags, job: LaunchJob | None, quiet: bool) -> ReadScript | None:
     """The script that ``--from`` names; of one that ``--model`` names the open places are told at once."""
     from planner.cli.planning import ReadScript
 
@@ -149,7 +149,7 @@ def shown_beside(flags: ScriptFlags, job: MegatronJob | None, quiet: bool) -> Re
     return None
 
 
-def tell_open_places(job: MegatronJob, quiet: bool) -> None:
+def tell_open_places(job: LaunchJob, quiet: bool) -> None:
     """One line each for what of a script, named as the model, does not reach the answer."""
     unset = (f"{name} (line {line})" for name, line in job.taken_as_unset)
     places = (f"line {place.line}: {place.what}" for place in job.undecided)

@@ -46,7 +46,7 @@ _POSITIONS: dict[str, PositionKind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class MegatronJob:
+class LaunchJob:
     """What a launch script says.
 
     ``workload``: keyword arguments of ``Workload`` that are given (global_batch_size, sequence_length, precision...).
@@ -89,7 +89,7 @@ def megatron_job(
     given: Given = NOTHING,
     vocab_size: int | None = None,
     num_devices: int | None = None,
-) -> MegatronJob:
+) -> LaunchJob:
     """Read a launch script or argument string.
 
     ``given``: the script's environment, arguments and neighbours.  ``vocab_size``: tokens of the tokenizer; it wins
@@ -121,7 +121,7 @@ def job_of_launch(  # noqa: PLR0917  # the parts of one script
     given: Given = NOTHING,
     vocab_size: int | None = None,
     num_devices: int | None = None,
-) -> MegatronJob:
+) -> LaunchJob:
     """The job of a launch of Megatron-LM, MindSpeed or Megatron-DeepSpeed; ``text``: the script that starts it.
 
     Raises as ``megatron_job``.
@@ -144,7 +144,7 @@ def job_of_launch(  # noqa: PLR0917  # the parts of one script
         raise DocumentInvalid(f"the arguments do not describe a possible model: {message}", where=where) from None
     flags.finish()
     assumed = derive(flags, model, workload, strategy, num_devices)
-    return MegatronJob(
+    return LaunchJob(
         model,
         workload,
         strategy,

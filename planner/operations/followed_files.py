@@ -19,7 +19,7 @@ from planner.model.megatron_unmodelled import ArgumentLists
 from profiles.validation import pointer_to
 
 if TYPE_CHECKING:
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
     from planner.model.spec import ModelSpec
 
 _TITAN = re.compile(r"torchtitan[./]train(?:\.py)?\Z|(?:.*/)?run_train\.sh\Z")
@@ -74,7 +74,7 @@ def named_file(words: Sequence[str], where: str) -> NamedFile | None:
 
 def followed_job(
     found: NamedFile, text: str | None, where: str, devices: int | None, model: Callable[[str | None], ModelSpec | None]
-) -> MegatronJob:
+) -> LaunchJob:
     """The run of a launch with its file's text; ``model``: gives a model for the trainer's name, None for unknown ones.
 
     Raises DocumentInvalid, FindingsInvalid.
@@ -109,7 +109,7 @@ def followed_job(
     return _trainer_job(found, text, spec, count)
 
 
-def _trainer_job(found: NamedFile, text: str, spec: ModelSpec, devices: int | None) -> MegatronJob:
+def _trainer_job(found: NamedFile, text: str, spec: ModelSpec, devices: int | None) -> LaunchJob:
     from planner.backends.accelerate.job import job_of_yaml
     from planner.backends.deepspeed.job import job_of_config
 
@@ -139,7 +139,7 @@ def _filled(found: NamedFile, text: str) -> tuple[str, ...]:
     return (*found.words, *words)
 
 
-def _with_trainer(job: MegatronJob, trainer: MegatronFlags) -> MegatronJob:
+def _with_trainer(job: LaunchJob, trainer: MegatronFlags) -> LaunchJob:
     """The job with what the trainer's own arguments say, and those in their lists."""
     strategy, workload, told = dict(job.strategy), dict(job.workload), list(job.assumed)
     each = trainer.integer("per-device-train-batch-size")

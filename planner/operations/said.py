@@ -35,7 +35,7 @@ def said_problem(model: Any, cluster: Any, devices: int | None, said: Mapping[st
     Raises DocumentInvalid, NotFound, Conflict.
     """
     from planner.operations.calibration_choice import chosen_calibration
-    from planner.operations.megatron_script import megatron_script
+    from planner.operations.launch_files import megatron_script
     from planner.operations.profile_choice import chosen_profile
     from planner.operations.question import asked_problem, cluster_of, model_of
 

@@ -1,7 +1,7 @@
 """A launch script that is sent as text: what it says, the prediction of its run, and why a plan is not that run.
 
 Nothing of the script is executed.  The command line reads scripts where they lie, with the files beside them
-(``planner.operations.megatron_script``); those who have no file here send the text and get the same answer.
+(``planner.operations.launch_files``); those who have no file here send the text and get the same answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import Field
 from planner.answers.explain.why_not import WhyNot
 from planner.errors import DocumentInvalid, MeshwrightError
 from planner.model.spec import ModelSpec
-from planner.operations.megatron_script import SaidScript, plain_strategy, read_script, script_backend, script_strategy
+from planner.operations.launch_files import SaidScript, plain_strategy, read_script, script_backend, script_strategy
 from planner.operations.operation import Operation, Session
 from planner.operations.question import Devices
 from planner.plan.plan import Plan
@@ -25,7 +25,7 @@ from profiles.document import Document
 from profiles.validation import FindingsInvalid
 
 if TYPE_CHECKING:
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
     from profiles.cluster import Cluster
     from profiles.prediction.reference import ProfileReference
 
@@ -148,7 +148,7 @@ class ScriptAnswer(Document):
     held_to: tuple[str, ...] = Field(default=(), description="where `plan`'s question has other work than the script")
 
 
-def read_sent(asked: ScriptRequest) -> MegatronJob:
+def read_sent(asked: ScriptRequest) -> LaunchJob:
     """The job of a script that was sent.  Raises FindingsInvalid, DocumentInvalid, in the words of the request."""
     try:
         return read_script(_said(asked))
@@ -166,7 +166,7 @@ def pins_text(strategy: Mapping[str, int | str | bool]) -> str:
     return ",".join(f"{name}={word}" for name, word in words.items() if name in PINNABLE)
 
 
-def run_problem(asked: ScriptRequest, job: MegatronJob, cluster: Cluster, profile: ProfileReference | None) -> Problem:
+def run_problem(asked: ScriptRequest, job: LaunchJob, cluster: Cluster, profile: ProfileReference | None) -> Problem:
     """The question of the estimate.  Raises FindingsInvalid, DocumentInvalid."""
     from planner.operations.question import asked_problem
     from planner.question.problem import Constraints, Objective, Workload
@@ -205,7 +205,7 @@ def _said(asked: ScriptRequest) -> SaidScript:
     return SaidScript(asked.name, *said, asked.model, sent=asked.text, beside=asked.files)
 
 
-def _facts(job: MegatronJob) -> dict[str, Any]:
+def _facts(job: LaunchJob) -> dict[str, Any]:
     strategy = plain_strategy(job)
     return {
         "model": job.model,

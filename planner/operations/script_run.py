@@ -9,7 +9,7 @@ from planner.answers.diff import FieldChange, strategy_changes
 from planner.answers.explain.why_not import WhyNot
 from planner.answers.explain.why_not_script import given_run, why_not_run
 from planner.errors import DocumentInvalid, MeshwrightError
-from planner.operations.megatron_script import (
+from planner.operations.launch_files import (
     SaidScript,
     model_fields,
     needs_model,
@@ -21,7 +21,7 @@ from planner.plan.plan import Plan
 from profiles.validation import FindingsInvalid
 
 if TYPE_CHECKING:
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def _numbers(plan: Plan) -> dict[str, Any]:
     }
 
 
-def compared(job: MegatronJob, ours: Plan) -> Compared:
+def compared(job: LaunchJob, ours: Plan) -> Compared:
     """The script's run on the plan's question, nothing of it chosen, beside the plan."""
     try:
         yours = given_run(ours.problem, _held(ours, job), job.chunk_layers, script_backend(job))
@@ -64,7 +64,7 @@ def compared(job: MegatronJob, ours: Plan) -> Compared:
     return Compared(yours, ours, strategy_changes(yours.strategy, ours.strategy))
 
 
-def why_not_script(plan: Plan, said: SaidScript) -> tuple[WhyNot, MegatronJob]:
+def why_not_script(plan: Plan, said: SaidScript) -> tuple[WhyNot, LaunchJob]:
     """Why the plan is not the script's run.  A vocabulary or model that the script does not tell is the plan's.
 
     Raises NotFound, FindingsInvalid, and DocumentInvalid for a script of another model.
@@ -83,7 +83,7 @@ def why_not_script(plan: Plan, said: SaidScript) -> tuple[WhyNot, MegatronJob]:
     return why_not_run(plan, _held(plan, job), job.chunk_layers, script_backend(job)), job
 
 
-def _held(plan: Plan, job: MegatronJob) -> dict[str, Any]:
+def _held(plan: Plan, job: LaunchJob) -> dict[str, Any]:
     """The run's strategy; of another batch than the question's its micro-batches are as many as that batch makes."""
     strategy = script_strategy(job)
     if job.workload.get("global_batch_size", 0) != plan.problem.workload.global_batch_size:
@@ -91,7 +91,7 @@ def _held(plan: Plan, job: MegatronJob) -> dict[str, Any]:
     return strategy
 
 
-def _job_for(plan: Plan, said: SaidScript) -> MegatronJob:
+def _job_for(plan: Plan, said: SaidScript) -> LaunchJob:
     said = replace(said, devices=plan.problem.cluster.num_devices)
     if said.model is None and needs_model(said.path, said.sent):
         return read_script(replace(said, model=plan.problem.model))
@@ -107,7 +107,7 @@ def _job_for(plan: Plan, said: SaidScript) -> MegatronJob:
     return read_script(replace(said, vocab_size=plan.problem.model.vocab_size))
 
 
-def held_to(plan: Plan, job: MegatronJob) -> tuple[str, ...]:
+def held_to(plan: Plan, job: LaunchJob) -> tuple[str, ...]:
     """Where the script's work is not that of the plan's question, to which it is held."""
     workload, lines = plan.problem.workload, list[str]()
     for name, value in job.workload.items():

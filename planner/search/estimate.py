@@ -212,10 +212,15 @@ def _check(
     require(legality_findings(problem, strategy, given), STRATEGY_FLAG)
     # Of a legal strategy only: how many chunks there must be, its degrees say.
     require(layer_findings(problem, strategy, chunk_layers), LAYERS_FLAG)
-    require(backend_findings(problem, strategy, None, given), STRATEGY_FLAG)
+    findings = backend_findings(problem, strategy, None, given)
+    broken = [] if chunk_layers is None else BackEndRules(problem).broken(strategy, chunk_layers)
+    if chunk_layers is not None:
+        # What the layers as they are dealt do not break is not broken.
+        still = tuple(f"{each.rule}:" for each in broken)
+        findings = [each for each in findings if each.what.startswith(still)] if still else []
+    require(findings, STRATEGY_FLAG)
     if chunk_layers is not None:
         # What is broken only now is broken by the dealing, whatever fields its rule compares it with.
-        broken = BackEndRules(problem).broken(strategy, chunk_layers)
         hint = "deal the layers otherwise, or leave it to the planner"
         wrong = [Finding("", f"{each.rule}: {each.message}", hint, ("--backend",)) for each in broken]
         require(wrong, LAYERS_FLAG)

@@ -76,6 +76,8 @@ def assert_accepted(verdict: Verdict, plan: Plan) -> None:
 
 NO_OVERLAP = {"overlap_grad_reduce": False, "overlap_param_gather": False}
 ACCEPTED: dict[str, tuple[Strategy, ModelSpec]] = {
+    "dualpipev, layers left over": (DUALPIPEV, make_model(10)),
+    "dualpipev, layers left over, experts": (DUALPIPEV, make_moe_model(10, num_dense=1)),
     "one device": (Strategy(), DENSE),
     "tied embeddings": (Strategy(dp_shard=2), make_model(8, tie_embeddings=True)),
     "tp sp": (Strategy(tp=4, sp=True, dp_shard=2, overlap_tp=True), DENSE),
@@ -118,7 +120,6 @@ REFUSED: dict[str, tuple[str, str, Strategy, ModelSpec]] = {
     "interleaved, too few micro-batches": ("D2", "schedule", replace(INTERLEAVED, num_microbatches=2), DENSE),
     "interleaved, bad rest": ("D2", "schedule", replace(INTERLEAVED, num_microbatches=6), DENSE),
     "experts without sp": ("D3", "config", Strategy(tp=2, ep=2, dp_shard=2), MOE),
-    "dualpipev, layers left over": ("S1", "build", DUALPIPEV, make_model(10)),
 }
 
 

@@ -14,7 +14,7 @@ from planner.backends.deepspeed.job import Reader
 from planner.backends.rules.foreign_names import foreign_names
 from planner.backends.rules.settings import flat_settings, literal, overridden
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob
+from planner.model.megatron_args import LaunchJob
 from planner.model.megatron_unmodelled import ArgumentLists
 from planner.model.megatron_vocabulary import Vocabulary
 from planner.model.spec import ModelSpec
@@ -80,7 +80,7 @@ _PRECISIONS = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8"}
 
 def job_of_yaml(
     text: str, where: str, model: ModelSpec, words: Sequence[str] = (), devices: int | None = None
-) -> MegatronJob:
+) -> LaunchJob:
     """The run of a configuration file, settings behind it laid over.  Raises DocumentInvalid."""
     config = _loaded(text, where)
     config |= {name: literal(value) for name, value in overridden(config, words, where).items()}
@@ -98,7 +98,7 @@ def job_of_yaml(
     if not workload:
         reader.missed.append(f"mixed_precision = {precision}: the run is in fp32 (bf16 is predicted)")
     reader.told.append("batch and sequence length: the file does not say them (--global-batch-size, --sequence-length)")
-    return MegatronJob(
+    return LaunchJob(
         model,
         workload,
         strategy,

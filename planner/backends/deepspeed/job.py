@@ -16,7 +16,7 @@ from planner.backends.deepspeed.config_keys import KEYS, REMOVED_KEYS, REMOVED_Z
 from planner.backends.rules.foreign_names import foreign_names
 from planner.backends.rules.settings import flat_settings, literal, overridden
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob
+from planner.model.megatron_args import LaunchJob
 from planner.model.megatron_unmodelled import ArgumentLists
 from planner.model.megatron_vocabulary import Vocabulary
 from planner.model.shell.scope import Undecided
@@ -101,7 +101,7 @@ class Reader:
 
 def job_of_config(
     text: str, where: str, model: ModelSpec, words: Sequence[str] = (), devices: int | None = None
-) -> MegatronJob:
+) -> LaunchJob:
     """The run of a ``ds_config.json``, settings behind it laid over.  Raises DocumentInvalid."""
     try:
         config = json.loads(text)
@@ -114,7 +114,7 @@ def job_of_config(
     reader = Reader(config, text, where)
     strategy, workload = strategy_of(reader)
     _batch(reader, strategy, workload, devices)
-    return MegatronJob(
+    return LaunchJob(
         model,
         workload,
         strategy,

@@ -20,7 +20,7 @@ from planner.backends.maxtext.version import MAXTEXT_VERSION
 from planner.backends.rules.foreign_names import foreign_names
 from planner.backends.rules.settings import literal
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob
+from planner.model.megatron_args import LaunchJob
 from planner.model.megatron_unmodelled import ArgumentLists
 from planner.model.megatron_vocabulary import Vocabulary
 from planner.strategy.strategy import RecomputeModule
@@ -57,7 +57,7 @@ POLICIES: Mapping[str, tuple[RecomputeModule, ...]] = {
 """``remat_policy`` -> what is computed again beside experts, which none keeps (layers/nnx_decoders.py:1258)."""
 
 
-def job_of_yaml(text: str, where: str, words: Sequence[str] = (), devices: int | None = None) -> MegatronJob:
+def job_of_yaml(text: str, where: str, words: Sequence[str] = (), devices: int | None = None) -> LaunchJob:
     """The run of a configuration, ``key=value`` behind it laid over.  Raises DocumentInvalid."""
     written = parse_config(text)
     if written.get("base_config", "base.yml") != "base.yml":
@@ -85,7 +85,7 @@ def job_of_yaml(text: str, where: str, words: Sequence[str] = (), devices: int |
     told.append(f"global batch {batch:,}: {config['per_device_batch_size']} a device, {devices:,} devices")
     if sizes["context"] > 1 and config["context_parallel_strategy"] not in ("ring", "ulysses"):
         missed.append(f"context_parallel_strategy: {config['context_parallel_strategy']} (taken as a ring)")
-    return MegatronJob(
+    return LaunchJob(
         model,
         _workload(config, batch, missed),
         strategy,

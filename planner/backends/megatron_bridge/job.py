@@ -19,7 +19,7 @@ from planner.backends.megatron_bridge.job_lists import lists_of
 from planner.backends.megatron_bridge.job_model import model_words
 from planner.backends.megatron_bridge.settings import Settings
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob, megatron_model
+from planner.model.megatron_args import LaunchJob, megatron_model
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_strategy import derive, read_strategy, read_workload
 from planner.model.megatron_vocabulary import Vocabulary, published_tokenizer, read_vocabulary
@@ -48,7 +48,7 @@ class Beside:
     software: str = "megatron-bridge"
 
 
-def job_of_settings(settings: Settings, where: str, beside: Beside) -> MegatronJob:
+def job_of_settings(settings: Settings, where: str, beside: Beside) -> LaunchJob:
     """The run of a configuration.  Raises DocumentInvalid, FindingsInvalid."""
     if settings.values.get("peft") is not None or settings.has_section("peft"):
         raise DocumentInvalid(
@@ -69,7 +69,7 @@ def job_of_settings(settings: Settings, where: str, beside: Beside) -> MegatronJ
     strategy |= _switches(settings, strategy, beside.devices)
     told += _scaled(workload, strategy, settings, beside)
     told += list(derive(flags, model, workload, strategy, beside.devices))
-    return MegatronJob(
+    return LaunchJob(
         model,
         {name: value for name, value in workload.items() if value is not None},
         strategy,

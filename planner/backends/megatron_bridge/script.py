@@ -24,7 +24,7 @@ from planner.backends.megatron_bridge.runner import read_runner, unknown_recipe,
 from planner.backends.megatron_bridge.settings import settings_of
 from planner.backends.rules.settings import flat_settings
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob
+from planner.model.megatron_args import LaunchJob
 from planner.model.python_script import follow
 from planner.model.python_values import Thing, plain_thing
 from profiles.safe_yaml import load_yaml_text
@@ -81,7 +81,7 @@ def is_bridge_yaml(text: str) -> bool:
                                    "profiling", "peft"} and "model" in tops | {"train"} & tops  # fmt: skip
 
 
-def job_of_words(words: Sequence[str], sources: Sources, beside: Beside) -> MegatronJob:
+def job_of_words(words: Sequence[str], sources: Sources, beside: Beside) -> LaunchJob:
     """The run of one of Bridge's launchers.  Raises DocumentInvalid, FindingsInvalid."""
     read = read_runner(words_behind(words), sources.where)
     canonical = re.search(r"_(\d+)gpu_", read.recipe.name) if read.benchmark else None
@@ -97,7 +97,7 @@ def job_of_words(words: Sequence[str], sources: Sources, beside: Beside) -> Mega
     return job_of_settings(settings, sources.where, beside)
 
 
-def job_of_python(text: str, sources: Sources, beside: Beside) -> MegatronJob:
+def job_of_python(text: str, sources: Sources, beside: Beside) -> LaunchJob:
     """The run that a Python file configures.  Raises DocumentInvalid, FindingsInvalid."""
     overrides = [_pair(word) for word in sources.words if _OVERRIDE.match(word)]
     plain_words = [word for word in sources.words if not _OVERRIDE.match(word)]
@@ -122,7 +122,7 @@ def job_of_python(text: str, sources: Sources, beside: Beside) -> MegatronJob:
     return job_of_settings(settings, sources.where, replace(beside, undecided=tuple(found.undecided)))
 
 
-def job_of_yaml(text: str, sources: Sources, beside: Beside) -> MegatronJob:
+def job_of_yaml(text: str, sources: Sources, beside: Beside) -> LaunchJob:
     """The run of a saved configuration, or of overrides with ``--recipe NAME`` beside them.
 
     Raises DocumentInvalid, FindingsInvalid.

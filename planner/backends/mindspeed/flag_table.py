@@ -48,6 +48,7 @@ _RUN = """
 """
 _FEATURES = {
     "--pipeline-model-parallel-layout": "pipeline_parallel/pipeline_model_parallel_layout_feature.py",
+    "--noop-layers": "pipeline_parallel/noop_layers.py",
     "--schedules-method": "pipeline_parallel/dualpipev_feature.py",
     "--context-parallel-algo": "context_parallel/context_parallel_feature.py",
     "--use-ascend-mc2": "tensor_parallel/mc2.py",

@@ -5,7 +5,8 @@ Why ``--pipeline-model-parallel-layout`` for uneven stages, when three other fla
 - ``--pipeline-num-transformer-layers`` leaves Megatron's demand for equal stages in force, and patches a method that
   core_v0.12.1 no longer calls (``TransformerLayer._get_layer_offset``), so the kinds of mixed layers would shift;
 - ``--num-layer-list`` belongs to MindSpeed-LLM and knows no virtual stages;
-- ``--noop-layers`` changes the number of layers, and each of them still costs a hop.
+- ``--noop-layers`` changes the number of layers, and each of them still costs a hop; only DualPipeV, which knows no
+  layout, has its chunks filled up with them (``noop_layers``).
 
 The layout says everything, MTP and virtual stages included.
 """
@@ -26,6 +27,7 @@ from planner.backends.megatron.flags import (
 )
 from planner.backends.megatron.layout import is_even, layout_string
 from planner.backends.megatron.model_flags import model_flags, moe_flags, recipe_reasons
+from planner.backends.mindspeed.noop_layers import filled_up
 from planner.backends.mindspeed.recompute import module_names, module_switches
 from planner.backends.rules.rule import used_kinds
 from planner.model.spec import ModelSpec
@@ -47,9 +49,17 @@ OWN_SWITCHES = {
 def sections(plan: Plan) -> tuple[Section, ...]:
     """All arguments of a plan, under headings."""
     strategy, problem = plan.chosen(), plan.problem
+    model, experts = model_flags(problem.model, problem.workload), moe_flags(problem.model)
+    if strategy.schedule == DUALPIPEV:
+        counts = [chunk.num_layers for chunk in chunks_in_model_order(layout_of(plan))]
+        kinds = problem.model.layer_kinds
+        mixed = [kinds[kind].moe is not None for kind in problem.model.layer_kind_sequence()]
+        whole = filled_up({**model, **experts}, counts, mixed)
+        experts = {flag: whole[flag] for flag in experts}
+        model = {flag: words for flag, words in whole.items() if flag not in experts}
     return (
-        Section("Model", model_flags(problem.model, problem.workload), recipe_reasons(problem.model)),
-        Section("Experts", moe_flags(problem.model), recipe_reasons(problem.model)),
+        Section("Model", model, recipe_reasons(problem.model)),
+        Section("Experts", experts, recipe_reasons(problem.model)),
         Section("Parallelism", parallel_flags(strategy, layout_of(plan))),
         Section("Batch", batch_flags(strategy, problem.workload)),
         Section("Precision and optimizer", precision_flags(problem.workload)),

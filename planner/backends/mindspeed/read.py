@@ -24,6 +24,7 @@ from planner.backends.megatron.read import (
     zero_stage,
 )
 from planner.backends.mindspeed.flags import CP_ALGORITHMS, DUALPIPEV, OWN_SWITCHES
+from planner.backends.mindspeed.noop_layers import NOOP_LAYERS, filled_chunks
 from planner.backends.mindspeed.recompute import MODULES_BY_NAME, MODULES_BY_SWITCH, in_order
 from planner.backends.mindspeed.write import ARGUMENTS_FILE
 from planner.errors import DocumentInvalid
@@ -53,7 +54,10 @@ def _chunks(reader: ArgumentReader) -> tuple[ChunkPlan, ...]:
             what = f"{layers} layers are not chunks of {each} layers on {pp} pipeline ranks"
             raise DocumentInvalid(what, where=reader.at("--num-layers-per-virtual-pipeline-stage"))
         count = layers // each
-    return even_chunks(layers, count, reader.integer("--mtp-num-layers", 0), reader.at("--num-layers"))
+    mtp = reader.integer("--mtp-num-layers", 0)
+    if reader.flag(NOOP_LAYERS):
+        return filled_chunks(reader, layers, count, mtp)
+    return even_chunks(layers, count, mtp, reader.at("--num-layers"))
 
 
 def _schedules_method(reader: ArgumentReader) -> bool:

@@ -108,14 +108,23 @@ def dualpipev_problems(given: RuleInput) -> tuple[str, ...]:
     conditions = (
         ("pp > 1", s.pp > 1),
         ("vpp = 2", s.vpp == 2),
-        (f"layers in multiples of 2 x pp = {2 * s.pp}", given.model.num_layers % (2 * s.pp) == 0),
-        ("equal chunks", layers is None or len(set(layers)) == 1),
+        (
+            f"layers in multiples of 2 x pp = {2 * s.pp}, or chunks that --noop-layers fill up to as many",
+            _fill_up(given.model.num_layers, layers, 2 * s.pp),
+        ),
         (f"at least 2 x pp = {2 * s.pp} micro-batches", s.num_microbatches >= 2 * s.pp),
         ("untied embeddings", not given.model.tie_embeddings),
         ("cp = 1", s.cp == 1),
         ("zero_stage < 2 (no FSDP)", s.zero_stage < 2),
     )
     return tuple(words for words, holds in conditions if not holds)
+
+
+def _fill_up(total: int, layers: tuple[int, ...] | None, chunks: int) -> bool:
+    """Whether chunks are equal, or become so with as few empty layers as the number of layers asks for."""
+    if layers is None:
+        return total % chunks == 0
+    return min(layers) > 0 and max(layers) == -(-total // chunks)
 
 
 def _dualpipev(given: RuleInput) -> str | None:

@@ -225,7 +225,10 @@ def chunk_counts(given: dict[str, list[str]], config: Any, mpu: Any) -> list[int
     if "--schedules-method" in given:
         if config.num_layers % (2 * pp):
             raise Refused(f"{config.num_layers} layers are not multiples of 2 x {pp}: DualPipeV would drop some")
-        return [config.num_layers // pp // 2] * (2 * pp)
+        each = config.num_layers // pp // 2
+        empty = empty_layers(given)
+        starts = range(0, config.num_layers, each)
+        return [sum(layer not in empty for layer in range(start, start + each)) for start in starts]
     counts = []
     for chunk in range(vpp):
         for rank in range(pp):
@@ -234,6 +237,13 @@ def chunk_counts(given: dict[str, list[str]], config: Any, mpu: Any) -> list[int
                 mpu.set_virtual_pipeline_model_parallel_rank(chunk)
             counts.append(int(get_num_layers_to_build(config)))
     return counts
+
+
+def empty_layers(given: dict[str, list[str]]) -> set[int]:
+    """Layers that ``--noop-layers`` leaves out."""
+    if "--noop-layers" not in given:
+        return set()
+    return {int(word) for word in one(given, "--noop-layers").split(",")}
 
 
 def layout_counts(entries: list[str], config: Any) -> list[int]:
@@ -353,7 +363,8 @@ def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
             if config.virtual_pipeline_model_parallel_size:
                 interleaved_starts(given, config, mpu, facts["num_microbatches"], facts["vpp"])
             yield "build"
-            facts["expert_layers"] = layer_kinds(config, mpu)
+            kinds = layer_kinds(config, mpu)
+            facts["expert_layers"] = [kind for layer, kind in enumerate(kinds) if layer not in empty_layers(given)]
         finally:
             with contextlib.suppress(Exception):
                 mpu.destroy_model_parallel()

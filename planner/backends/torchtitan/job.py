@@ -17,7 +17,7 @@ from planner.backends.torchtitan.flavors import flavor_model, flavors
 from planner.backends.torchtitan.job_file import Called, Open, Sections, module_sections, toml_sections
 from planner.backends.torchtitan.job_keys import list_of
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob
+from planner.model.megatron_args import LaunchJob
 from planner.model.megatron_unmodelled import ArgumentLists
 from planner.model.megatron_vocabulary import Vocabulary
 from planner.strategy.schedules import ScheduleName
@@ -27,7 +27,7 @@ _FLOAT8 = frozenset({"float8", "quantize.linear.float8", "Float8LinearConverter"
 _NAMES: dict[str, ScheduleName] = {theirs.lower(): ours for ours, theirs in SCHEDULES.items()}
 
 
-def job_of_toml(text: str, where: str, words: Sequence[str] = (), devices: int | None = None) -> MegatronJob:
+def job_of_toml(text: str, where: str, words: Sequence[str] = (), devices: int | None = None) -> LaunchJob:
     """The run of a job file of 0.2.2, settings behind it laid over.  Raises DocumentInvalid."""
     sections = toml_sections(text, where)
     others = overridden(sections, words, where)
@@ -37,7 +37,7 @@ def job_of_toml(text: str, where: str, words: Sequence[str] = (), devices: int |
 
 def job_of_module(
     text: str, where: str, words: Sequence[str] = (), devices: int | None = None, family: str = ""
-) -> MegatronJob:
+) -> LaunchJob:
     """The run of a config module of 0.3.0; ``--config NAME`` among the words names the function.
 
     ``--module`` names the family, as on torchtitan's command line; else ``family`` or the function's name does.
@@ -101,7 +101,7 @@ class _Reader:
         return found
 
 
-def _job(sections: Sections, where: str, devices: int | None, version: str) -> MegatronJob:
+def _job(sections: Sections, where: str, devices: int | None, version: str) -> LaunchJob:
     reader = _Reader(sections, where)
     family, flavor = reader.value("model.name", "llama3"), reader.value("model.flavor", "debugmodel")
     model = flavor_model(str(family), str(flavor), where)
@@ -116,7 +116,7 @@ def _job(sections: Sections, where: str, devices: int | None, version: str) -> M
         strategy["etp"] = expert_tensor_degree(tp, ep, experts=True) if ep == 1 else declared
     strategy |= _recompute(reader, version)
     _compiled(reader)
-    return MegatronJob(
+    return LaunchJob(
         model,
         workload,
         strategy,

@@ -25,12 +25,12 @@ from planner.cli.script_flags import (
     tell_open_places,
 )
 from planner.errors import DocumentInvalid, NoFeasiblePlan
-from planner.operations.megatron_script import plain_strategy, script_facts
+from planner.operations.launch_files import plain_strategy, script_facts
 from planner.operations.service import opened_service
 from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
     from planner.plan.plan import Plan
 
 StrategyText = Annotated[
@@ -115,7 +115,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
 
 
 def _print(
-    plan: Plan, script: ScriptFlags, job: MegatronJob | None, full: bool, quiet: bool, output: OutputFormat
+    plan: Plan, script: ScriptFlags, job: LaunchJob | None, full: bool, quiet: bool, output: OutputFormat
 ) -> None:
     from planner.cli.plan_answer import answer_data, answer_tables
     from planner.cli.render.script import script_report
@@ -139,7 +139,7 @@ def _does_not_fit(plan: Plan) -> NoFeasiblePlan:
     )
 
 
-def given_strategy(script: MegatronJob | None, texts: list[str] | None) -> dict[str, Any]:
+def given_strategy(script: LaunchJob | None, texts: list[str] | None) -> dict[str, Any]:
     """Fields of the launch script, overlaid with ``--strategy``.  Raises DocumentInvalid when nothing is said."""
     if texts is None and script is None:
         raise DocumentInvalid(
@@ -151,7 +151,7 @@ def given_strategy(script: MegatronJob | None, texts: list[str] | None) -> dict[
     return {**(plain_strategy(script) if script else {}), **said}
 
 
-def _script_layers(script: MegatronJob | None, texts: list[str] | None) -> tuple[int, ...] | None:
+def _script_layers(script: LaunchJob | None, texts: list[str] | None) -> tuple[int, ...] | None:
     """Layers of each chunk as the launch script says; None where it does not, or another pipeline is asked for."""
     asked = parse_assignments(texts or [], "--strategy")
     return None if script is None or {"pp", "vpp", "schedule"} & set(asked) else script.chunk_layers

@@ -19,7 +19,7 @@ from planner.cli.script_flags import (
     tell_without_effect,
 )
 from planner.errors import Conflict
-from planner.operations.megatron_script import is_job_file
+from planner.operations.launch_files import is_job_file
 from planner.operations.service import SERVICE_LIMITS, opened_service
 from planner.strategy.fields import PINNABLE
 from planner.strategy.text import parse_assignments
@@ -131,7 +131,7 @@ def _answer_script(
     """Why not the run of this script: it is predicted here, whole, on the plan's question."""
     from planner.cli.render.explanation import why_not_report
     from planner.cli.render.script import script_report
-    from planner.operations.megatron_script import script_facts
+    from planner.operations.launch_files import script_facts
     from planner.operations.plan_reference import PlanRequest
     from planner.operations.plans import GET_PLAN
     from planner.operations.script_run import held_to, why_not_script

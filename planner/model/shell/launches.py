@@ -107,6 +107,8 @@ def is_launch(command: Command) -> bool:
     words = command.words
     if not words or words[0] in _PRINTS:
         return False
+    if words[:2] == ("nemo", "llm"):
+        return True
     if any(word.split("=", 1)[0].split(" ", 1)[0].replace("_", "-") in _SIGNS for word in words):
         return not words[0].startswith("--")
     starts = any(_PYTHON.match(word) for word in words[:4])

@@ -22,7 +22,7 @@ from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.mindspeed_plans import DUALPIPEV, INTERLEAVED, ascend_cluster, on_ascend
-from tests.plan_factory import make_mla_model, make_moe_model, make_plan
+from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
 from tests.round_trip import as_spelled
 
 emit = emitter("mindspeed")
@@ -151,7 +151,6 @@ def test_flags_of_later_releases_are_not_in_the_list() -> None:
         "--moe-shared-expert-gate",
         "--softmax-type",
         "--num-layer-list",
-        "--noop-layers",
     }
     assert not later & set(known)
     assert not set(MEGATRON_FLAGS["core_v0.12.1"]) & set(MINDSPEED_FLAGS["core_v0.12.1"])
@@ -258,3 +257,34 @@ def test_files_that_do_not_hold_together_are_refused(line: str, broken: str, whe
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(DocumentInvalid, match=r"launch\.sh is missing"):
         read_back({ARGUMENTS_FILE: ""})
+
+
+@pytest.mark.parametrize(
+    ("counts", "empty", "pattern"),
+    [
+        ((2, 2, 2, 1), ("7",), None),
+        ((1, 2, 2, 2), ("1",), None),
+        ((1, 2, 2, 2), ("1",), "([0]*1+[1]*1+[0]*1+[1]*5)"),
+    ],
+)
+def test_dualpipev_fills_its_chunks_up_with_empty_layers(
+    counts: tuple[int, ...], empty: tuple[str, ...], pattern: str | None
+) -> None:
+    model = make_model(sum(counts)) if pattern is None else make_moe_model(sum(counts), num_dense=2)
+    plan = on_ascend(make_plan(DUALPIPEV, model, layers_per_chunk=counts))
+    files = emit(plan, "torchrun").files
+    given = parse_arguments(files[ARGUMENTS_FILE], ARGUMENTS_FILE)
+    assert given["--num-layers"] == ("8",)
+    assert given["--noop-layers"] == empty
+    if pattern is not None:
+        assert given["--moe-layer-freq"] == (pattern,)
+    strategy, layout = read_back(files)
+    assert (strategy, layout) == (plan.chosen(), layout_of(plan))
+
+
+@pytest.mark.parametrize("empty", ["8", "a", "0", "6,7,6"])
+def test_empty_layers_that_no_plan_has_are_refused(empty: str) -> None:
+    files = dict(emit(on_ascend(make_plan(DUALPIPEV, make_model(7), layers_per_chunk=(2, 2, 2, 1))), "torchrun").files)
+    files[ARGUMENTS_FILE] = files[ARGUMENTS_FILE].replace("--noop-layers 7", f"--noop-layers {empty}")
+    with pytest.raises(DocumentInvalid):
+        read_back(files)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.model.megatron_args import MegatronJob, megatron_job
+from planner.model.megatron_args import LaunchJob, megatron_job
 from planner.model.megatron_strategy import with_what_is_off
 from planner.model.shell.launches import Given
 from profiles.errors import DocumentInvalid
@@ -17,7 +17,7 @@ ROPE = MODEL + "--position-embedding-type rope "
 MOE = ROPE + "--num-experts 8 "
 
 
-def read(more: str, model: str = ROPE, **variables: str) -> MegatronJob:
+def read(more: str, model: str = ROPE, **variables: str) -> LaunchJob:
     return megatron_job(model + more, "x", "args", Given(variables))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.model.megatron_args import MegatronJob, megatron_job
+from planner.model.megatron_args import LaunchJob, megatron_job
 from planner.model.shell.launches import Given
 from tests.unit.model.launch_scripts import BRANCHES, TINY, WORK, Script
 from tests.unit.model.launch_scripts_started import STARTS
@@ -14,7 +14,7 @@ from tests.unit.model.launch_scripts_started import STARTS
 SCRIPTS = (*BRANCHES, *STARTS)
 
 
-def read(script: Script) -> MegatronJob:
+def read(script: Script) -> LaunchJob:
     def beside(name: str) -> str | None:
         return next((text for file, text in script.files.items() if name.endswith(file)), None)
 
@@ -22,7 +22,7 @@ def read(script: Script) -> MegatronJob:
     return megatron_job(script.text, "x", "train.sh", given)
 
 
-def facts(job: MegatronJob) -> dict[str, Any]:
+def facts(job: LaunchJob) -> dict[str, Any]:
     kind = job.model.layer_kinds[-1]
     mlp = next((each.mlp for each in job.model.layer_kinds if each.mlp is not None), None)
     return {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.megatron_args import MegatronJob, megatron_job
+from planner.model.megatron_args import LaunchJob, megatron_job
 from profiles.validation import FindingsInvalid
 
 MODEL = "--hidden-size 96 --num-attention-heads 4 --max-position-embeddings 8 --vocab-size 100"
 ACCOUNTS = "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split"
 
 
-def job(layers: int, pp: int, words: str) -> MegatronJob:
+def job(layers: int, pp: int, words: str) -> LaunchJob:
     text = f"torchrun pretrain_gpt.py {MODEL} --num-layers {layers} --pipeline-model-parallel-size {pp} {words}"
     return megatron_job(text, "script", "run.sh")
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.megatron_args import MegatronJob, megatron_job
+from planner.model.megatron_args import LaunchJob, megatron_job
 from profiles.validation import FindingsInvalid
 
 MODEL = "--num-layers 2 --hidden-size 96 --num-attention-heads 4 --seq-length 8 --position-embedding-type rope "
 
 
-def read(more: str, vocab_size: int | None = None) -> MegatronJob:
+def read(more: str, vocab_size: int | None = None) -> LaunchJob:
     return megatron_job(MODEL + more, "x", "args", vocab_size=vocab_size)
 
 

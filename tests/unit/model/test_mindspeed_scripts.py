@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from planner.model.megatron_args import MegatronJob, megatron_job
-from planner.operations.megatron_script import script_backend, script_strategy
+from planner.model.megatron_args import LaunchJob, megatron_job
+from planner.operations.launch_files import script_backend, script_strategy
 from profiles.validation import FindingsInvalid
 
 SHAPES = "--hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --vocab-size 256"
@@ -31,7 +31,7 @@ torchrun $DISTRIBUTED_ARGS pretrain_gpt.py $GPT_ARGS | tee logs/train.log
 """
 
 
-def read(more: str, layers: int = 16, nodes: int = 1, tp: int = 1) -> MegatronJob:
+def read(more: str, layers: int = 16, nodes: int = 1, tp: int = 1) -> LaunchJob:
     text = SCRIPT.format(more=more, layers=layers, nodes=nodes, tp=tp, shapes=SHAPES, work=WORK)
     return megatron_job(text, "x", "train.sh")
 

@@ -11,13 +11,13 @@ from benchmarks.launch_scripts import read_facts
 from planner.backends.megatron_bridge.job_lists import list_of
 from planner.backends.megatron_bridge.recipe_table import recipe_named, recipe_names, section_fields
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob
-from planner.operations.megatron_script import SaidScript, read_script
+from planner.model.megatron_args import LaunchJob
+from planner.operations.launch_files import SaidScript, read_script
 from profiles.validation import FindingsInvalid
 from tests.unit.planner.bridge_recipe_files import ARGPARSE, ASSIGNED, ENVIRONMENT, FILES, PERFORMANCE, RecipeFile
 
 
-def read(tmp_path: Path, case: RecipeFile, **more: Any) -> MegatronJob:
+def read(tmp_path: Path, case: RecipeFile, **more: Any) -> LaunchJob:
     for name, text in {case.name: case.text, **case.beside}.items():
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
@@ -26,7 +26,7 @@ def read(tmp_path: Path, case: RecipeFile, **more: Any) -> MegatronJob:
     return read_script(SaidScript(str(tmp_path / case.name), **said))
 
 
-def facts_of(job: MegatronJob) -> dict[str, Any]:
+def facts_of(job: LaunchJob) -> dict[str, Any]:
     facts = read_facts(job)
     return facts | {
         "vocab": job.model.vocab_size,
@@ -164,3 +164,15 @@ def test_every_field_of_a_configuration_is_in_one_list() -> None:
             path = f"{section}.{name}" if section else name
             assert list_of(path) in ("used", "no_influence", "not_modelled"), path
     assert list_of("model.no_such_field") == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("n.py", "import nemo_run as run\nfrom nemo.collections import llm\nr = llm.llama3_8b.pretrain_recipe()\n"),
+        ("n.sh", "nemo llm pretrain --factory llama3_8b trainer.num_nodes=2\n"),
+    ],
+)
+def test_recipes_of_nemo_are_refused_by_name(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(DocumentInvalid, match="NeMo 2"):
+        read(tmp_path, RecipeFile(name, text, {}))

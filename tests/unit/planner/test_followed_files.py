@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.errors import DocumentInvalid
-from planner.operations.megatron_script import SaidScript, read_script
+from planner.operations.launch_files import SaidScript, read_script
 
 TOML = (
     "[model]\nname = 'llama3'\nflavor = '8B'\n[training]\nlocal_batch_size = 2\nseq_len = 4096\n"
@@ -51,9 +51,10 @@ CASES: dict[str, tuple[str, dict[str, str], int | None, str, dict[str, Any]]] = 
     ),
     "accelerate": (
         "ACC=$(dirname $0)/fsdp.yaml\naccelerate launch --config_file fsdp.yaml --num_processes 16 \\\n  run_clm.py "
-        "--model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 1 --block_size 2048 --do_train\n",
+        "--model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 1 "
+        "--gradient_accumulation_steps 2 --block_size 2048 --do_train\n",
         {"fsdp.yaml": FSDP}, None, "accelerate",
-        {"zero_stage": 3, "global_batch_size": 16, "sequence_length": 2048, "precision": "bf16"},
+        {"zero_stage": 3, "global_batch_size": 32, "sequence_length": 2048, "precision": "bf16"},
     ),
 }  # fmt: skip
 

@@ -13,11 +13,11 @@ from planner.backends.maxtext.shipped_models import BASE, shipped, shipped_model
 from planner.backends.maxtext.validator import VALIDATOR
 from planner.backends.maxtext.version import MAXTEXT_VERSION
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob
+from planner.model.megatron_args import LaunchJob
 from planner.model.parameters import total_parameters
 
 
-def read(more: str, devices: int | None = 8, *words: str) -> MegatronJob:
+def read(more: str, devices: int | None = 8, *words: str) -> LaunchJob:
     text = "base_config: base.yml\nmodel_name: llama3.1-8b\nper_device_batch_size: 2\nmax_target_length: 4096\n"
     return job_of_yaml(f"{text}{more}", "train.yml", words, devices)
 

@@ -9,7 +9,7 @@ import pytest
 from planner.backends.torchtitan.flavors import flavor_model
 from planner.backends.torchtitan.job import job_of_module, job_of_toml
 from planner.errors import DocumentInvalid
-from planner.model.megatron_args import MegatronJob
+from planner.model.megatron_args import LaunchJob
 from planner.model.parameters import total_parameters
 
 TOML = """
@@ -27,7 +27,7 @@ enable = true
 """
 
 
-def toml(more: str, devices: int | None = 8, *words: str) -> MegatronJob:
+def toml(more: str, devices: int | None = 8, *words: str) -> LaunchJob:
     return job_of_toml(f"{TOML}\n{more}", "train.toml", words, devices)
 
 
@@ -180,7 +180,7 @@ def many() -> Trainer.Config:
 """
 
 
-def module(*words: str) -> MegatronJob:
+def module(*words: str) -> LaunchJob:
     return job_of_module(MODULE, "configs.py", ("--module", "llama3", *words), 16)
 
 

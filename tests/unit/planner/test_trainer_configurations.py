@@ -12,12 +12,12 @@ from planner.backends.deepspeed.config_keys import KEYS
 from planner.backends.deepspeed.job import _list_of, job_of_config
 from planner.errors import DocumentInvalid
 from planner.model.builtin import builtin_model
-from planner.model.megatron_args import MegatronJob, megatron_job
+from planner.model.megatron_args import LaunchJob, megatron_job
 
 MODEL = builtin_model("llama-3.1-8b")
 
 
-def deepspeed(config: dict[str, Any], devices: int | None = 8, *words: str) -> MegatronJob:
+def deepspeed(config: dict[str, Any], devices: int | None = 8, *words: str) -> LaunchJob:
     return job_of_config(json.dumps(config, indent=1), "ds.json", MODEL, words, devices)
 
 
@@ -110,7 +110,7 @@ def test_deepspeed_files_that_are_refused(config: dict[str, Any], what: str) -> 
         deepspeed(config)
 
 
-def accelerate(more: str, kind: str = "FSDP", devices: int | None = None, *words: str) -> MegatronJob:
+def accelerate(more: str, kind: str = "FSDP", devices: int | None = None, *words: str) -> LaunchJob:
     text = f"compute_environment: LOCAL_MACHINE\ndistributed_type: {kind}\nmixed_precision: bf16\nnum_processes: 8\n"
     return job_of_yaml(f"{text}{more}", "fsdp.yaml", MODEL, words, devices)
 

@@ -1,4 +1,4 @@
-"""A launch script of Megatron-LM as the question: it says the model, the workload, the strategy and the devices.
+"""A launch script or job file of a back-end as the question: it says model, workload, strategy and devices.
 
 So ``meshwright estimate --from train.sh --cluster dgx-h100`` predicts the run that a person has today, and ``plan``
 with the same words finds a better one.  Flags always win over the script.  What the script leaves open or what was
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
-    from planner.model.megatron_args import MegatronJob
+    from planner.model.megatron_args import LaunchJob
     from planner.model.shell.launches import Launch
     from planner.model.spec import ModelSpec
 
+_NEMO = re.compile(r"^\s*(?:from|import)\s+nemo(?:\.collections|_run)?\b", re.MULTILINE)
 _FILES = frozenset({".json", ".py", ".toml", ".yaml", ".yml"})
 _FOLDERS_ABOVE = 4
 """A script names files from its own folder, or from the top of the repository that it stands in."""
@@ -94,12 +95,12 @@ def is_script(reference: str) -> bool:
     return Path(reference).suffix.lower() in SUFFIXES
 
 
-def megatron_script(reference: str) -> MegatronJob | None:
+def megatron_script(reference: str) -> LaunchJob | None:
     """The job that a script describes; None when ``reference`` is no script.  Raises DocumentInvalid, NotFound."""
     return read_script(SaidScript(reference)) if is_script(reference) else None
 
 
-def read_script(said: SaidScript) -> MegatronJob:
+def read_script(said: SaidScript) -> LaunchJob:
     """The job that a script describes with what is said beside it.
 
     Raises NotFound, FindingsInvalid, and DocumentInvalid for a variable that the script never names.
@@ -112,6 +113,8 @@ def read_script(said: SaidScript) -> MegatronJob:
     text, texts = read_text(path) if said.sent is None else said.sent, list[str]()
     if bridge_job := _bridge_file(said, text):
         return bridge_job
+    if path.suffix.lower() == ".py" and _NEMO.search(text):
+        raise _nemo(said)
     if path.suffix.lower() in {".toml", ".py"}:
         return _torchtitan_job(said, text)
     if _is_yaml(said.path) and _is_maxtext(said.path, text):
@@ -136,6 +139,8 @@ def read_script(said: SaidScript) -> MegatronJob:
         require_start(launch, said.place)
         if bridge_job := _bridge_launch(said, text, launch):
             return bridge_job
+        if "nemo" in launch.words and "llm" in launch.words:
+            raise _nemo(said)
         if followed := _followed_launch(said, text, launch):
             return followed
         if said.model is not None:
@@ -145,7 +150,7 @@ def read_script(said: SaidScript) -> MegatronJob:
         _refuse_unnamed(said, path.name, (text, *texts))
 
 
-def _bridge_file(said: SaidScript, text: str) -> MegatronJob | None:
+def _bridge_file(said: SaidScript, text: str) -> LaunchJob | None:
     """The run of a Python file or a YAML file of Megatron-Bridge; None for any other."""
     from planner.backends.megatron_bridge import script
     from planner.backends.megatron_bridge.job import Beside
@@ -158,7 +163,7 @@ def _bridge_file(said: SaidScript, text: str) -> MegatronJob | None:
     return (script.job_of_python if is_python else script.job_of_yaml)(text, sources, beside)
 
 
-def _bridge_launch(said: SaidScript, text: str, launch: Launch) -> MegatronJob | None:
+def _bridge_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | None:
     """The run of a script that starts one of Megatron-Bridge's launchers; None for any other."""
     from planner.backends.megatron_bridge.job import Beside
     from planner.backends.megatron_bridge.runner import is_runner
@@ -181,7 +186,7 @@ def _bridge_launch(said: SaidScript, text: str, launch: Launch) -> MegatronJob |
     return job_of_words(launch.words, Sources(said.place), beside)
 
 
-def _followed_launch(said: SaidScript, text: str, launch: Launch) -> MegatronJob | None:
+def _followed_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | None:
     """The run of a script that starts a trainer with a configuration file; None for any other."""
     from planner.model.shell.slurm import devices_of_job
     from planner.operations.followed_files import followed_job, named_file
@@ -201,6 +206,14 @@ def _followed_launch(said: SaidScript, text: str, launch: Launch) -> MegatronJob
     job = followed_job(found, _beside(said, found.file), said.place, devices, model)
     places = (*launch.undecided, *job.undecided)
     return replace(job, undecided=places, taken_as_unset=launch.taken_as_unset, launches=launch.count)
+
+
+def _nemo(said: SaidScript) -> DocumentInvalid:
+    return DocumentInvalid(
+        "it is a recipe of NeMo 2, which is not read",
+        where=said.place,
+        hint="give Megatron-Bridge's recipe of the model, or say the run: --model M --backend nemo --strategy K=V",
+    )
 
 
 def _stand_in(said: SaidScript) -> ModelSpec | None:
@@ -232,7 +245,7 @@ def _beside(said: SaidScript, name: str) -> str | None:
     return None
 
 
-def _torchtitan_job(said: SaidScript, text: str) -> MegatronJob:
+def _torchtitan_job(said: SaidScript, text: str) -> LaunchJob:
     """The run of a job file or config module of torchtitan; its number of devices is the launcher's."""
     from planner.backends.torchtitan.job import job_of_module, job_of_toml
 
@@ -244,7 +257,7 @@ def _torchtitan_job(said: SaidScript, text: str) -> MegatronJob:
     return job_of_module(text, said.place, words, devices, folder)
 
 
-def _maxtext_job(said: SaidScript, text: str) -> MegatronJob:
+def _maxtext_job(said: SaidScript, text: str) -> LaunchJob:
     """The run of a MaxText configuration."""
     from planner.backends.maxtext.job import job_of_yaml
 
@@ -252,7 +265,7 @@ def _maxtext_job(said: SaidScript, text: str) -> MegatronJob:
     return job_of_yaml(text, said.place, said.arguments or (), devices)
 
 
-def _configured_job(said: SaidScript, text: str) -> MegatronJob:
+def _configured_job(said: SaidScript, text: str) -> LaunchJob:
     """The run of a configuration of DeepSpeed or Accelerate, of the model that is named beside it."""
     from planner.backends.accelerate.job import job_of_yaml
     from planner.backends.deepspeed.job import job_of_config
@@ -289,25 +302,25 @@ def _refuse_unnamed(said: SaidScript, script: str, texts: Iterable[str]) -> None
             )
 
 
-def script_strategy(job: MegatronJob) -> dict[str, Any]:
+def script_strategy(job: LaunchJob) -> dict[str, Any]:
     """Strategy fields as the script means them: what Megatron-LM has off by default is off."""
     from planner.model.megatron_strategy import with_what_is_off
 
     return with_what_is_off(job.strategy) if job.megatron_defaults else dict(job.strategy)
 
 
-def plain_strategy(job: MegatronJob) -> dict[str, int | str | bool]:
+def plain_strategy(job: LaunchJob) -> dict[str, int | str | bool]:
     """Strategy fields of a script as estimates take them: several words of a field as one text, ``norm+activation``."""
     given = script_strategy(job)
     return {name: "+".join(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
 
-def script_backend(job: MegatronJob) -> str:
+def script_backend(job: LaunchJob) -> str:
     """The back-end that runs the script."""
     return job.software
 
 
-def script_facts(job: MegatronJob) -> dict[str, Any]:
+def script_facts(job: LaunchJob) -> dict[str, Any]:
     """What was read, field by field, and what became of every argument and of the open places: plain data."""
     strategy = {name: "+".join(value) if isinstance(value, tuple) else value for name, value in job.strategy.items()}
     if job.chunk_layers is not None:
