@@ -300,7 +300,7 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
     except Exception:
         return None
     ours = forward_flops_per_token(spec.model_copy(update={"mtp": None}), length, causal=False)
-    return round(float((ours - _scan_flops(spec)) * length / _without_scans(counter, model)), 5)
+    return round(float((ours - _scan_flops(spec)) * length / _without_scans(counter, model, length)), 5)
 
 
 def _scan_flops(spec: ModelSpec) -> float:
@@ -310,17 +310,21 @@ def _scan_flops(spec: ModelSpec) -> float:
     return sum(run.count * op.flops for run in spec.layer_runs for op in layer_operators(spec, run.kind))
 
 
-def _without_scans(counter: Any, model: Any) -> float:
+def _without_scans(counter: Any, model: Any, length: int) -> float:
     """Torch's count outside scans and short convolutions.
 
     Without their kernels the classes run them by other operations (chunks or steps in torch, point-wise sums that are
-    not counted): what a mixer runs itself, and its convolution, are left out on both sides.
+    not counted): what a mixer runs itself, and its convolution, are left out on both sides.  Mamba-1 multiplies by the
+    weights of its step sizes itself, which is a matmul on ours: it is put back.
     """
     counts = {name.split(".", 1)[-1]: sum(each.values()) for name, each in counter.get_flop_counts().items()}
     total = float(counter.get_total_flops())
     for name, module in model.named_modules():
-        if not hasattr(module, "layer_type") or name not in counts:
+        if not (hasattr(module, "layer_type") or hasattr(module, "conv1d")) or name not in counts:
             continue
         children = {child: counts.get(f"{name}.{child}", 0) for child, _ in module.named_children()}
         total -= counts[name] - sum(value for child, value in children.items() if child not in ("conv", "conv1d"))
+        steps = getattr(module, "dt_proj", None)
+        if steps is not None and not children.get("dt_proj"):
+            total += 2.0 * steps.weight.numel() * length
     return total
