@@ -1,5 +1,6 @@
 import { ANY, backendOfOldAddress } from "../lib/backends";
 import { oneOf, searchReader, text } from "../lib/search";
+import { KINDS, TASKS } from "../lib/training";
 
 export const PRECISIONS = ["bf16", "fp16", "fp8"] as const;
 export const OPTIMIZERS = ["adam", "adam_bf16_states", "sgd", "muon"] as const;
@@ -19,6 +20,10 @@ export const readNewPlanSearch = searchReader(
     seq: text("8192"),
     precision: oneOf(PRECISIONS, "bf16"),
     optimizer: oneOf(OPTIMIZERS, "adam"),
+    training: oneOf(KINDS, "pretrain"),
+    task: oneOf(TASKS, "language_model"),
+    /** `rank=16 targets=q+v`: see the how-to page on fine-tuning. */
+    trainingOptions: text(),
     objective: oneOf(OBJECTIVES, "step_time"),
     /** Among plans that the model cannot tell apart. */
     prefer: oneOf(PREFERENCES, "recommended"),

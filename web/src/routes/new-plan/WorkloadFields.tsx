@@ -1,4 +1,5 @@
 import { ChoiceField, TextField } from "../../components/ChoiceField";
+import { KINDS, TASKS } from "../../lib/training";
 import { OPTIMIZERS, PRECISIONS } from "../new-plan.search";
 import type { FieldsProps } from "./fields";
 import styles from "./NewPlan.module.css";
@@ -42,6 +43,34 @@ export function WorkloadFields({ draft, change, findings }: FieldsProps) {
           findings={findings.optimizer}
         />
       </div>
+      <div className={styles.pair}>
+        <ChoiceField
+          label="Training"
+          value={draft.training}
+          choices={KINDS}
+          onChange={(training) => change({ training })}
+          findings={findings.training}
+        />
+        <ChoiceField
+          label="Loss"
+          value={draft.task}
+          choices={TASKS}
+          onChange={(task) => change({ task })}
+          findings={findings.task}
+        />
+      </div>
+      {(draft.training === "lora" ||
+        draft.training === "qlora" ||
+        draft.task === "dpo" ||
+        draft.trainingOptions) && (
+        <TextField
+          label="Training options"
+          note="rank=16 targets=q+k+v+o dora base=nf4 reference=shared"
+          value={draft.trainingOptions}
+          onChange={(trainingOptions) => change({ trainingOptions })}
+          findings={findings.trainingOptions}
+        />
+      )}
     </fieldset>
   );
 }

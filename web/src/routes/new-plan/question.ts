@@ -4,6 +4,7 @@ import type { Schemas } from "../../api/client";
 import type { ScriptAnswer } from "../../api/queries/scripts";
 import { namesIn } from "../../lib/backends";
 import type { SaidBeside } from "../../lib/launchScript";
+import { trainingOf } from "../../lib/training";
 import { typedNumber } from "../../lib/typed";
 import type { Draft } from "../new-plan.search";
 
@@ -63,6 +64,7 @@ export function questionOf(draft: Draft, documents: Documents): PlanQuestion {
       sequence_length: typedNumber(draft.seq),
       precision: draft.precision,
       optimizer: draft.optimizer,
+      training: trainingOf(draft),
     },
     constraints: {
       backends: namesIn(draft.backend),

@@ -2,6 +2,7 @@
 
 import type { PlanAnswer } from "../../api/queries/plans";
 import { ANY, textOf } from "../../lib/backends";
+import { typedTraining } from "../../lib/training";
 import {
   type Draft,
   OBJECTIVES,
@@ -35,6 +36,7 @@ export function draftOfProblem({
     seq: String(workload.sequence_length),
     precision: oneOf(PRECISIONS, workload.precision),
     optimizer: oneOf(OPTIMIZERS, workload.optimizer),
+    ...typedTraining(workload.training),
     objective: oneOf(OBJECTIVES, objective?.minimize),
     // A problem leaves out that the fastest is preferred.
     prefer: oneOf(PREFERENCES, objective?.prefer ?? "fastest"),

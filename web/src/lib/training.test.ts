@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { type Training, trainingOf, typedTraining } from "./training";
+
+const empty = { training: "pretrain", task: "language_model", trainingOptions: "" } as const;
+
+test("what every form says at first is no document", () => {
+  expect(trainingOf(empty)).toBeUndefined();
+});
+
+test("options are read by their names", () => {
+  const said = trainingOf({
+    training: "qlora",
+    task: "dpo",
+    trainingOptions: "rank=64 targets=q+v dora base=nf4",
+  });
+  expect(said).toEqual({ kind: "qlora", task: "dpo", rank: 64, targets: "q,v", dora: true, base: "nf4" });
+});
+
+test("a plan's training comes back as it was", () => {
+  const training = {
+    kind: "lora",
+    rank: 8,
+    targets: ["q", "v"],
+    dora: false,
+    ends: false,
+    base: null,
+    double_quantization: true,
+    task: "dpo",
+    reference: "shared",
+  } as unknown as Training;
+  const typed = { ...empty, ...typedTraining(training) };
+  expect(typed.trainingOptions).toContain("targets=q+v");
+  expect(trainingOf(typed)).toMatchObject({
+    kind: "lora",
+    rank: 8,
+    targets: "q,v",
+    task: "dpo",
+    reference: "shared",
+  });
+});
