@@ -94,7 +94,7 @@ def declared_values(space: Space) -> dict[str, tuple[str, ...]]:
     found["zero_stage"] = tuple(map(str, sorted({*columns.zero_stages, *columns.zero_stages_with_pipeline})))
     if columns.tensor_parallel:
         found["sp"] = tuple(map(_on, columns.sequence_parallel))
-        found["overlap_tp"] = _switch(columns.overlap_tp)
+        found["overlap_tp"] = _switch(columns.overlap_tp and True in columns.sequence_parallel)
     if columns.expert_parallel:
         found["overlap_ep"] = tuple(sorted({_on(each) for each in columns.overlap_ep}))
     if columns.schedules:

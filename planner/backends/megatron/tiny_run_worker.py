@@ -33,7 +33,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+SUMMED = """
+--use-distributed-optimizer --num-distributed-optimizer-instances --overlap-grad-reduce --overlap-param-gather
+--use-megatron-fsdp --data-parallel-sharding-strategy --init-model-with-meta-device
+"""
 DROPPED = {
+    **dict.fromkeys(SUMMED.split(), "gradients summed over data-parallel ranks"),
     "--bf16": "fp32",
     "--fp16": "fp32",
     "--fp8-format": "fp32",
@@ -42,14 +47,7 @@ DROPPED = {
     "--use-precision-aware-optimizer": "plain Adam",
     "--exp-avg-dtype": "plain Adam",
     "--exp-avg-sq-dtype": "plain Adam",
-    "--use-distributed-optimizer": "gradients summed over data-parallel ranks",
-    "--use-megatron-fsdp": "gradients summed over data-parallel ranks",
-    "--data-parallel-sharding-strategy": "gradients summed over data-parallel ranks",
-    "--init-model-with-meta-device": "gradients summed over data-parallel ranks",
     "--ckpt-format": "no checkpoint",
-    "--num-distributed-optimizer-instances": "gradients summed over data-parallel ranks",
-    "--overlap-grad-reduce": "gradients summed over data-parallel ranks",
-    "--overlap-param-gather": "gradients summed over data-parallel ranks",
     "--tp-comm-overlap": "Transformer Engine's user buffers need CUDA",
     # megatron-core 0.19.2 training/arguments.py asks for bf16 or fp16.
     "--overlap-moe-expert-parallel-comm": "experts' exchange beside nothing, as in fp32",
@@ -146,6 +144,34 @@ def feign_kernels() -> None:
     random.CheckpointWithoutOutput.__init__ = without_fp8
     torch_norm.WrappedTorchNorm.__new__ = norm
     token_dispatcher.maybe_move_tensor_to_cpu = on_host
+
+
+def uneven_exchanges() -> None:
+    """Gathers and scatters of unequal parts, which gloo lacks: one broadcast, or one reduction, a part."""
+    import torch.distributed as dist
+
+    gather, scatter = dist.all_gather, dist.reduce_scatter
+
+    def all_gather(parts: Any, own: Any, group: Any = None, async_op: bool = False) -> Any:
+        if len({part.shape for part in parts}) == 1:
+            return gather(parts, own, group=group, async_op=async_op)
+        for rank, part in zip(dist.get_process_group_ranks(group), parts, strict=True):
+            if rank == dist.get_rank():
+                part.copy_(own)
+            dist.broadcast(part, rank, group=group)
+        return None
+
+    def reduce_scatter(own: Any, parts: Any, op: Any = dist.ReduceOp.SUM, group: Any = None, **words: Any) -> Any:
+        if len({part.shape for part in parts}) == 1:
+            return scatter(own, parts, op=op, group=group, **words)
+        for rank, part in zip(dist.get_process_group_ranks(group), parts, strict=True):
+            whole = part.contiguous()
+            dist.reduce(whole, rank, op=op, group=group)
+            if rank == dist.get_rank():
+                own.copy_(whole)
+        return None
+
+    dist.all_gather, dist.reduce_scatter = all_gather, reduce_scatter
 
 
 def words_of(path: Path) -> list[str]:
@@ -364,6 +390,7 @@ def main() -> None:
 
     with cuda_to_cpu():
         feign_kernels()
+        uneven_exchanges()
         dist.init_process_group("gloo", timeout=_DEADLINE)
         try:
             for path in paths:

@@ -118,7 +118,7 @@ def run_data(there: PlanThere, done: TinyRun, kept: Path | None) -> dict[str, An
     """What a program wants to know."""
     from math import isfinite
 
-    from planner.backends.folders.tiny_run import TOLERANCE, worst
+    from planner.backends.folders.tiny_run import worst
 
     strategy, difference = done.shrunk.plan.chosen(), worst(done.steps)
     axes = ("tp", "cp", "pp", "dp_replicate", "dp_shard", "ep", "etp")
@@ -138,7 +138,7 @@ def run_data(there: PlanThere, done: TinyRun, kept: Path | None) -> dict[str, An
         ],
         "parity": done.parity,
         "largest_relative_difference": difference if isfinite(difference) else None,
-        "tolerance": TOLERANCE,
+        "tolerance": done.tolerance,
         "notes": list(done.notes),
         "directory": None if kept is None else str(kept),
         "wall_s": round(done.wall_s, 2),
