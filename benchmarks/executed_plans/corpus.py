@@ -54,6 +54,8 @@ class Candidate:
 
 def corpus(backend: str, count: int, seed: int = 0) -> list[Candidate]:
     """At most ``count`` plans, those that cover most pairs first."""
+    if count == 0:
+        return []
     candidates = list(_candidates(backend, seed))
     known = {each.name: pairs(each.values) | frozenset(each.values.items()) for each in candidates}
     left = {each.name: each for each in candidates}

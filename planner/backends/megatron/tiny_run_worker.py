@@ -39,14 +39,8 @@ SUMMED = """
 """
 DROPPED = {
     **dict.fromkeys(SUMMED.split(), "gradients summed over data-parallel ranks"),
-    "--bf16": "fp32",
-    "--fp16": "fp32",
-    "--fp8-format": "fp32",
-    "--fp8-recipe": "fp32",
-    "--grad-reduce-in-bf16": "fp32",
-    "--use-precision-aware-optimizer": "plain Adam",
-    "--exp-avg-dtype": "plain Adam",
-    "--exp-avg-sq-dtype": "plain Adam",
+    **dict.fromkeys(("--bf16", "--fp16", "--fp8-format", "--fp8-recipe", "--grad-reduce-in-bf16"), "fp32"),
+    **dict.fromkeys(("--use-precision-aware-optimizer", "--exp-avg-dtype", "--exp-avg-sq-dtype"), "plain Adam"),
     "--ckpt-format": "no checkpoint",
     "--tp-comm-overlap": "Transformer Engine's user buffers need CUDA",
     # megatron-core 0.19.2 training/arguments.py asks for bf16 or fp16.
@@ -150,28 +144,25 @@ def uneven_exchanges() -> None:
     """Gathers and scatters of unequal parts, which gloo lacks: one broadcast, or one reduction, a part."""
     import torch.distributed as dist
 
-    gather, scatter = dist.all_gather, dist.reduce_scatter
+    gather, scatter, ranks_of = dist.all_gather, dist.reduce_scatter, dist.get_process_group_ranks
 
     def all_gather(parts: Any, own: Any, group: Any = None, async_op: bool = False) -> Any:
         if len({part.shape for part in parts}) == 1:
             return gather(parts, own, group=group, async_op=async_op)
-        for rank, part in zip(dist.get_process_group_ranks(group), parts, strict=True):
-            if rank == dist.get_rank():
-                part.copy_(own)
-            dist.broadcast(part, rank, group=group)
+        for rank, part in zip(ranks_of(group), parts, strict=True):
+            dist.broadcast(part.copy_(own) if rank == dist.get_rank() else part, rank, group=group)
         return None
 
     def reduce_scatter(own: Any, parts: Any, op: Any = dist.ReduceOp.SUM, group: Any = None, **words: Any) -> Any:
         if len({part.shape for part in parts}) == 1:
             return scatter(own, parts, op=op, group=group, **words)
-        for rank, part in zip(dist.get_process_group_ranks(group), parts, strict=True):
-            whole = part.contiguous()
-            dist.reduce(whole, rank, op=op, group=group)
-            if rank == dist.get_rank():
-                own.copy_(whole)
+        for rank, part in zip(ranks_of(group), parts, strict=True):
+            dist.reduce(whole := part.contiguous(), rank, op=op, group=group)
+            own.copy_(whole if rank == dist.get_rank() else own)
         return None
 
-    dist.all_gather, dist.reduce_scatter = all_gather, reduce_scatter
+    dist.all_gather = all_gather  # type: ignore[assignment]
+    dist.reduce_scatter = reduce_scatter  # type: ignore[assignment]
 
 
 def words_of(path: Path) -> list[str]:
