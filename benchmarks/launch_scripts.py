@@ -6,6 +6,7 @@
 (``expected``, and ``accept``: other values that are as right).  ``MIRRORS``: a folder of bare repositories, each as
 ``owner+name/repo``; the texts are read from there with git and are no part of this repository.  One line a script:
 right, the fields that differ, or what was asked for, and what ``meshwright estimate --from`` made of it; then how many.
+``--record`` writes ``benchmarks/tables/launch-scripts.json``, from which ``docs/reference/launch-scripts.md`` is made.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +50,7 @@ MORE_DEVICES = 32
 ESTIMATE = "an estimate"
 MEGATRON = "NVIDIA+Megatron-LM"
 DEGREES = re.compile(r"tp \* cp \* pp = (\d+) does not divide the \d+ devices")
+RESULT = Path(__file__).parent / "tables" / "launch-scripts.json"
 MODULES = {"attention_core": "core_attn", "norm": "layernorm", "mlp": "mlp", "moe": "moe", "activation": "moe_act"}
 
 
@@ -59,18 +62,28 @@ def main() -> int:
     parser.add_argument("--backend", choices=CLUSTERS)
     parser.add_argument("--cluster", help="instead of one that the back-end trains on")
     parser.add_argument("--examples", nargs="*", default=[], metavar="FOLDER")
+    parser.add_argument("--record", action="store_true", help=f"write {RESULT.name}")
     options = parser.parse_args()
     records = json.loads(options.truth.read_text(encoding="utf-8"))
+    rows = []
     for backend in (options.backend,) if options.backend else CLUSTERS:
-        scripts(backend, records, options.mirrors, options.cluster or CLUSTERS[backend])
+        rows += scripts(backend, records, options.mirrors, options.cluster or CLUSTERS[backend])
+    if options.record:
+        recorded = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "scripts": rows}
+        RESULT.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
     if options.examples:
         examples(options.mirrors / MEGATRON / "repo", options.examples, options.cluster or CLUSTERS["megatron"])
     return 0
 
 
-def scripts(backend: str, records: Sequence[Mapping[str, Any]], mirrors: Path, cluster: str) -> None:
+def scripts(backend: str, records: Sequence[Mapping[str, Any]], mirrors: Path, cluster: str) -> list[dict[str, str]]:
     """A line for each launch of one back-end, then how many of all are right; a missing text counts as not right."""
-    right, printed, own = 0, 0, [record for record in records if record["backend"] == backend]
+    rows, right, printed, own = (
+        list[dict[str, str]](),
+        0,
+        0,
+        [record for record in records if record["backend"] == backend],
+    )
     for record in own:
         text = stored_text(mirrors, record)
         verdict, answer = "the text is not there", ""
@@ -80,7 +93,10 @@ def scripts(backend: str, records: Sequence[Mapping[str, Any]], mirrors: Path, c
         right += verdict == "right"
         printed += answer.startswith(ESTIMATE)
         sys.stdout.write(f"{record['id']}: {verdict}; {answer}\n")
+        named = {name: str(record[name]) for name in ("id", "repo", "path", "commit")}
+        rows.append({"backend": backend, **named, "verdict": verdict, "answer": answer})
     sys.stdout.write(f"{backend}: {right} of {len(own)} are read with every field right, {printed} give an estimate\n")
+    return rows
 
 
 def examples(repository: Path, folders: Sequence[str], cluster: str) -> None:

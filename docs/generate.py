@@ -232,10 +232,12 @@ def pages() -> dict[str, Callable[[], str]]:
     from docs.generate_backends import backends_page, rules_page
     from docs.generate_constants import constants_page
     from docs.generate_documents import documents_page, strategy_page
+    from docs.generate_executed import executed_page
     from docs.generate_model_types import model_types_page
     from docs.generate_operations import operations_page
     from docs.generate_profiles import accuracy_page, formats_page, observations_page
     from docs.generate_readme import benchmarks_page
+    from docs.generate_scripts import scripts_page
     from docs.generate_software import software_page
     from docs.generate_survey import survey_page
     from docs.generate_vocabulary import glossary_page
@@ -258,6 +260,8 @@ def pages() -> dict[str, Callable[[], str]]:
         "observations.md": observations_page,
         "profile-accuracy.md": accuracy_page,
         "space-survey.md": survey_page,
+        "executed-plans.md": executed_page,
+        "launch-scripts.md": scripts_page,
         "benchmarks.md": benchmarks_page,
         "glossary.md": glossary_page,
     }

@@ -13,10 +13,15 @@ from planner.backends.registry import software, with_files
 
 INTRODUCTION = """Plans are drawn from each back-end's declared space so that every two values of different fields
 meet in some plan. Each plan's small form ([how](../how-to/run-a-plan-on-cpu.md)) is trained for two steps on CPU ranks
-by the back-end's own code, from the emitted files; the losses of the ranks must be those of one rank (relative 1e-5).
+by the back-end's own code, from the emitted files; the losses of the ranks must be those of one rank (relative 1e-5, or
+1e-3 where a back-end multiplies experts in bf16 whatever the precision, as torchtitan does).
 `python -m benchmarks.executed_plans --backend NAME` repeats it."""
 VERDICTS = """*ran*: both steps, losses as on one rank. *differs*: both steps, other losses. *failed*: it was started
-and ended badly. *refused*: a rule, or the lack of a small form, before anything was started."""
+and ended badly. *refused*: a rule, or the lack of a small form, before anything was started. A plan that
+failed may break a rule that was written for it."""
+OTHERS = """Megatron-Bridge trains with Megatron-Core, and its recipe sets the fields of the same configuration;
+DeepSpeed's corpus is not executed yet (`tests/integration/test_deepspeed_runs.py` trains a dozen of its layouts);
+MaxText and MindSpeed have no runner on CPU ranks yet, and their spaces stand on their rules and validators alone."""
 MATRIX = """How many plans ran with both values. Degrees are told as 1 or more; a row and a column of one field never
 meet."""
 AXES = (
@@ -49,9 +54,8 @@ def executed_page() -> str:
     ]
     for name in names:
         parts += _backend_parts(name, read_record(name))
-    others = [each.name for each in with_files() if each.name not in names]
-    for name in others:
-        parts += [f"## {name}\n\nNot executed here; what its own code or tests run:", _values_table(name, {})]
+    others = [f"`{each.name}`" for each in with_files() if each.name not in names]
+    parts.append(f"## Not executed\n\nOf {', '.join(others)} no plan was executed here. {OTHERS}")
     return page("Executed plans", *parts)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.executed_plans.corpus import Candidate, corpus
 from benchmarks.executed_plans.execution import TIMEOUT_S, executed
-from benchmarks.executed_plans.published import published
+from benchmarks.executed_plans.published import chosen, published
 from benchmarks.executed_plans.record import read_record, write_record
 from planner.backends.registry import software, with_files
 
@@ -21,7 +21,7 @@ def main() -> int:
     able = [each.name for each in with_files() if each.tiny_run is not None]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.executed_plans", description=__doc__)
     parser.add_argument("--backend", required=True, choices=able)
-    parser.add_argument("--count", type=int, default=48, help="plans of the corpus")
+    parser.add_argument("--count", type=int, default=48, help="plans of the corpus; 0 = the chosen ones alone")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="leave out what the record already has")
     parser.add_argument("--again", nargs="*", default=[], metavar="VERDICT", help="with --resume: those once more")
@@ -29,7 +29,8 @@ def main() -> int:
     parser.add_argument("--until", help="start no further plan after this time of day, HH:MM in UTC")
     parser.add_argument("--timeout", type=float, default=TIMEOUT_S, metavar="SECONDS", help="for one plan")
     options = parser.parse_args()
-    wanted = [*corpus(options.backend, options.count, options.seed), *published(options.backend)]
+    wanted = [*corpus(options.backend, options.count, options.seed), *chosen(options.backend)]
+    wanted += published(options.backend) if options.count else []
     record = read_record(options.backend) if options.resume or options.only else {"backend": options.backend}
     rows = {row["id"]: row for row in record.get("plans", ())}
     for candidate in wanted:

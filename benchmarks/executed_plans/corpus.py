@@ -35,7 +35,10 @@ DEVICES = (4, 2, 8, 1)
 LAYERS = 8
 NARROW = 1024
 """Width of MLPs and experts: so small that every strategy fits, which keeps the whole space in the draw."""
+BF16_GRADIENTS = frozenset({("deepspeed", 2)})
+"""Back-ends and numbers of devices asked with gradients in bf16: without ZeRO DeepSpeed keeps no fp32 ones."""
 DRAWS = 400
+VALUE_WEIGHT = 50
 KEPT = 60
 """Candidates a model and number of devices."""
 
@@ -51,19 +54,25 @@ class Candidate:
 
 def corpus(backend: str, count: int, seed: int = 0) -> list[Candidate]:
     """At most ``count`` plans, those that cover most pairs first."""
+    if count == 0:
+        return []
     candidates = list(_candidates(backend, seed))
-    known = {each.name: pairs(each.values) for each in candidates}
+    known = {each.name: pairs(each.values) | frozenset(each.values.items()) for each in candidates}
     left = {each.name: each for each in candidates}
     covered: set[object] = set()
     chosen: list[Candidate] = []
     while left and len(chosen) < count:
-        # Of equals the first; more ranks must show more, as they take longer.
-        best = max(
-            left.values(), key=lambda each: len(known[each.name] - covered) / (4 + each.plan.chosen().world_size)
-        )
+        # Of equals the first: models and numbers of devices have an order.
+        best = max(left.values(), key=lambda each: _worth(known[each.name] - covered, each.plan.chosen().world_size))
         covered |= known[best.name]
         chosen.append(left.pop(best.name))
     return chosen
+
+
+def _worth(new: frozenset[object], ranks: int) -> float:
+    """Pairs that nothing before has, a value alone as many of them; more ranks must show more, as they take longer."""
+    single = sum(isinstance(each, tuple) and isinstance(each[0], str) for each in new)
+    return (len(new) + VALUE_WEIGHT * single) / (4 + ranks)
 
 
 def small_model(name: str) -> ModelSpec:
@@ -99,7 +108,11 @@ def _candidates(backend: str, seed: int) -> Iterator[Candidate]:
             problem = Problem(
                 model=small_model(model),
                 cluster=load_cluster(CLUSTERS.get(backend, "dgx-h100"), devices),
-                workload=Workload(global_batch_size=4 * devices * 4, sequence_length=512),
+                workload=Workload(
+                    global_batch_size=16 * devices,
+                    sequence_length=512,
+                    gradient_dtype="bf16" if (backend, devices) in BF16_GRADIENTS else "fp32",
+                ),
                 constraints=Constraints(backends=(backend,)),
             )
             rules = BackEndRules(problem)

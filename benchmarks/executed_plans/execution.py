@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.executed_plans.record import exercised
-from benchmarks.executed_plans.values import plan_values
+from benchmarks.executed_plans.values import plan_values, strategy_words
 from planner.backends.folders.shrink import shrink
 from planner.backends.folders.tiny_run import TinyOptions, runner, tiny_run, worst
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan.plan import Plan
-from planner.strategy.fields import value_words
-from planner.strategy.strategy import Strategy
 
 STEPS = 2
 MOST_RANKS = (4, 8)
@@ -67,13 +65,6 @@ def _small(plan: Plan, *, context_parallelism: bool) -> tuple[Plan, int]:
         with contextlib.suppress(BackEndRefused, DocumentInvalid):
             return shrink(plan, most, context_parallelism=context_parallelism).plan, most
     return shrink(plan, MOST_RANKS[-1], context_parallelism=context_parallelism).plan, MOST_RANKS[-1]
-
-
-def strategy_words(strategy: Strategy) -> str:
-    """Every field that is not as in a strategy without parallelism, as ``--strategy`` takes them."""
-    plain = Strategy().to_dict()
-    differs = {name: value for name, value in strategy.to_dict().items() if value != plain[name] and name != "dp"}
-    return ",".join(f"{name}={value_words(value)}" for name, value in differs.items()) or "one rank"
 
 
 def _told(error: Exception) -> str:

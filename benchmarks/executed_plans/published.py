@@ -1,15 +1,20 @@
-"""The plans that a reader meets: those of README, and those of the golden files."""
+"""The plans that a reader meets, those of README and the tutorial; and single strategies that the draw meets late."""
 
 from __future__ import annotations
 
-from benchmarks.executed_plans.corpus import Candidate
-from benchmarks.executed_plans.values import plan_values
+from dataclasses import replace
+
+from benchmarks.executed_plans.corpus import Candidate, small_model
+from benchmarks.executed_plans.values import plan_values, strategy_words
 from planner.backends.asked import inside
 from planner.backends.registry import software
 from planner.errors import NoFeasiblePlan
 from planner.model.load import load_model
 from planner.question.problem import Problem, Workload
+from planner.search.backend_rules import BackEndRules
+from planner.search.estimate import estimate
 from planner.search.find import find_plan
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 
 QUESTIONS = (
@@ -18,7 +23,50 @@ QUESTIONS = (
     ("mixture", "mixtral-8x7b", "dgx-h100", 32, 256, 4096),
 )
 """Name, model, cluster, devices, samples, tokens."""
+_SYNCHRONOUS = Strategy(num_microbatches=2, overlap_grad_reduce=False, overlap_param_gather=False)
+CHOSEN: dict[str, tuple[tuple[str, Strategy], ...]] = {
+    "native": (
+        ("llama-3.1-8b", replace(_SYNCHRONOUS, pp=2, num_microbatches=4, schedule="zb_h1", overlap_param_gather=True)),
+        (
+            "llama-3.1-8b",
+            replace(_SYNCHRONOUS, pp=2, vpp=2, num_microbatches=4, schedule="looped_bfs", overlap_param_gather=True),
+        ),
+    ),
+    "accelerate": (("llama-3.1-8b", replace(_SYNCHRONOUS, dp_shard=2, zero_stage=1)),),
+    "deepspeed": (
+        ("llama-3.1-8b", replace(_SYNCHRONOUS, dp_shard=2, zero_stage=1)),
+        ("llama-3.1-8b", replace(_SYNCHRONOUS, dp_shard=2, zero_stage=2, num_microbatches=2, recompute="full")),
+        ("llama-3.1-8b", replace(_SYNCHRONOUS, dp_shard=2, zero_stage=3, micro_batch_size=2)),
+        ("llama-3.1-8b", replace(_SYNCHRONOUS, tp=2, zero_stage=1)),
+        ("llama-3.1-8b", replace(_SYNCHRONOUS, tp=2, dp_shard=2, zero_stage=2)),
+        ("llama-3.1-8b", replace(_SYNCHRONOUS, cp=2, cp_kind="all_to_all", zero_stage=3)),
+        ("mixtral-8x7b", replace(_SYNCHRONOUS, ep=2, dp_shard=2, zero_stage=2)),
+        ("llama-3.1-8b", replace(_SYNCHRONOUS, pp=2, zero_stage=1, num_microbatches=4)),
+        ("llama-3.1-8b", replace(_SYNCHRONOUS, pp=2, dp_shard=2, zero_stage=1, num_microbatches=4, recompute="full")),
+        (
+            "llama-3.1-8b",
+            replace(
+                _SYNCHRONOUS, pp=2, vpp=2, schedule="dualpipev", zero_stage=1, num_microbatches=4, recompute="none"
+            ),
+        ),
+    ),
+}
 CLUSTERS = {"maxtext": "tpu-v5p", "mindspeed": "ascend-910b-8"}
+
+
+def chosen(backend: str) -> list[Candidate]:
+    """Strategies named by hand.  Raises FindingsInvalid for one that the back-end refuses."""
+    found = []
+    for model, strategy in CHOSEN.get(backend, ()):
+        problem = Problem(
+            model=small_model(model),
+            cluster=load_cluster(CLUSTERS.get(backend, "dgx-h100"), strategy.world_size),
+            workload=Workload(global_batch_size=strategy.global_batch_size, sequence_length=512),
+        )
+        own = inside(problem, software(backend))
+        plan = estimate(own, BackEndRules(own).spelled(strategy))
+        found.append(Candidate(f"chosen/{model}/{strategy_words(strategy)}", plan, plan_values(plan)))
+    return found
 
 
 def published(backend: str) -> list[Candidate]:

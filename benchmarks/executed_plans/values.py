@@ -10,6 +10,7 @@ from itertools import combinations
 
 from planner.backends.backend import Space
 from planner.plan.plan import Plan
+from planner.strategy.fields import value_words
 from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
 from planner.strategy.strategy import Strategy
 
@@ -94,7 +95,7 @@ def declared_values(space: Space) -> dict[str, tuple[str, ...]]:
     found["zero_stage"] = tuple(map(str, sorted({*columns.zero_stages, *columns.zero_stages_with_pipeline})))
     if columns.tensor_parallel:
         found["sp"] = tuple(map(_on, columns.sequence_parallel))
-        found["overlap_tp"] = _switch(columns.overlap_tp)
+        found["overlap_tp"] = _switch(columns.overlap_tp and True in columns.sequence_parallel)
     if columns.expert_parallel:
         found["overlap_ep"] = tuple(sorted({_on(each) for each in columns.overlap_ep}))
     if columns.schedules:
@@ -103,6 +104,13 @@ def declared_values(space: Space) -> dict[str, tuple[str, ...]]:
     if any(name in GROUPED_SCHEDULES for name in columns.schedules) and not columns.derived_group:
         found["microbatch_group_size"] = tuple(_words(factor) for factor in columns.group_factors)
     return found
+
+
+def strategy_words(strategy: Strategy) -> str:
+    """Every field that is not as in a strategy without parallelism, as ``--strategy`` takes them."""
+    plain = Strategy().to_dict()
+    differs = {name: value for name, value in strategy.to_dict().items() if value != plain[name] and name != "dp"}
+    return ",".join(f"{name}={value_words(value)}" for name, value in differs.items()) or "one rank"
 
 
 def _switch(possible: bool) -> tuple[str, ...]:

@@ -129,12 +129,12 @@ def test_without_tiny_nothing_is_started(tmp_path: Path) -> None:
 
 
 def test_a_plan_without_a_runner_names_those_that_have_one(tmp_path: Path) -> None:
-    path = plan_file(tmp_path, Strategy(dp_shard=2, zero_stage=2, num_microbatches=4), backend="accelerate")
-    for words in ((), ("--backend", "accelerate")):
+    path = plan_file(tmp_path, Strategy(dp_shard=2, zero_stage=2, num_microbatches=4), backend="mindspeed")
+    for words in ((), ("--backend", "mindspeed")):
         done = run_process("run", str(path), "--tiny", *words)
         assert done.exit_code == 2
-        assert "accelerate has no runner" in done.stderr
-        assert "megatron, deepspeed, torchtitan, native" in done.stderr
+        assert "mindspeed has no runner" in done.stderr
+        assert "megatron, deepspeed, torchtitan, native, accelerate" in done.stderr
 
 
 def test_another_back_end_runs_its_own_plan_of_the_question(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from planner.backends.backend import BackEnd, Files, Release
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
+    from planner.backends.ranks.runner import Runner
 
 
 def _files() -> Files:
@@ -30,6 +31,12 @@ def _validators() -> tuple[Validator, ...]:
     return (validator.VALIDATOR,)
 
 
+def _tiny_run() -> Runner:
+    from planner.backends.accelerate.tiny_run import RUNNER
+
+    return RUNNER
+
+
 BACKEND = BackEnd(
     name="accelerate",
     title="Accelerate",
@@ -38,4 +45,5 @@ BACKEND = BackEnd(
     vendors=frozenset({"NVIDIA", "AMD"}),
     files=_files,
     validators=_validators,
+    tiny_run=_tiny_run,
 )

@@ -40,12 +40,13 @@ def losses(run: SmallRun) -> Losses:
 
 def _edited(folder: Path) -> Path:
     """The emission, edited for fp32 on a CPU."""
-    _edit(folder / CONFIG_FILE, _fp32_config)
+    _edit(folder / CONFIG_FILE, fp32_config)
     _edit(folder / TRAINING_FILE, lambda data: data | {"dtype": "float32"})
     return folder
 
 
-def _fp32_config(config: dict[str, Any]) -> dict[str, Any]:
+def fp32_config(config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration in fp32, without overlap."""
     plain = {key: value for key, value in config.items() if key not in {"bf16", "fp16", "communication_data_type"}}
     zero = plain["zero_optimization"] | {"overlap_comm": False}
     return plain | {"zero_optimization": zero, "data_types": {"grad_accum_dtype": "fp32"}}

@@ -32,6 +32,10 @@ def cannot_recompute(model: ModelSpec, module: RecomputeModule) -> str | None:
         return "the model has no experts"
     if module == "mlp" and all(kind.mlp is None for kind in used_kinds(model)):
         return "the model has no dense MLP"
+    if module == "mlp" and any(kind.mlp is not None and kind.mlp.bias for kind in used_kinds(model)):
+        # The MLP returns its last bias beside its output (core/transformer/mlp.py). CheckpointFunction then makes that
+        # weight an output of its own, and its backward pass, which goes back through it, begins itself again.
+        return "the MLP's biases come out of the recomputed part, and its backward pass never ends"
     return None
 
 

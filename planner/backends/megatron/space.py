@@ -354,7 +354,10 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         ("schedule", "vpp"),
     ),
     SpaceRule(
-        "P2", f"{_CONFIG}:1766 and transformer_layer.py:450", _recompute_modules, ("recompute", "recompute_modules")
+        "P2",
+        f"{_CONFIG}:1766 and transformer_layer.py:450; tensor_parallel/random.py:583 (an MLP with biases)",
+        _recompute_modules,
+        ("recompute", "recompute_modules"),
     ),
     SpaceRule("P3", f"{_CONFIG}:1720 and 1848", _offload_and_recompute, ("activation_offload", "recompute")),
     SpaceRule(

@@ -33,23 +33,15 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+SUMMED = """
+--use-distributed-optimizer --num-distributed-optimizer-instances --overlap-grad-reduce --overlap-param-gather
+--use-megatron-fsdp --data-parallel-sharding-strategy --init-model-with-meta-device
+"""
 DROPPED = {
-    "--bf16": "fp32",
-    "--fp16": "fp32",
-    "--fp8-format": "fp32",
-    "--fp8-recipe": "fp32",
-    "--grad-reduce-in-bf16": "fp32",
-    "--use-precision-aware-optimizer": "plain Adam",
-    "--exp-avg-dtype": "plain Adam",
-    "--exp-avg-sq-dtype": "plain Adam",
-    "--use-distributed-optimizer": "gradients summed over data-parallel ranks",
-    "--use-megatron-fsdp": "gradients summed over data-parallel ranks",
-    "--data-parallel-sharding-strategy": "gradients summed over data-parallel ranks",
-    "--init-model-with-meta-device": "gradients summed over data-parallel ranks",
+    **dict.fromkeys(SUMMED.split(), "gradients summed over data-parallel ranks"),
+    **dict.fromkeys(("--bf16", "--fp16", "--fp8-format", "--fp8-recipe", "--grad-reduce-in-bf16"), "fp32"),
+    **dict.fromkeys(("--use-precision-aware-optimizer", "--exp-avg-dtype", "--exp-avg-sq-dtype"), "plain Adam"),
     "--ckpt-format": "no checkpoint",
-    "--num-distributed-optimizer-instances": "gradients summed over data-parallel ranks",
-    "--overlap-grad-reduce": "gradients summed over data-parallel ranks",
-    "--overlap-param-gather": "gradients summed over data-parallel ranks",
     "--tp-comm-overlap": "Transformer Engine's user buffers need CUDA",
     # megatron-core 0.19.2 training/arguments.py asks for bf16 or fp16.
     "--overlap-moe-expert-parallel-comm": "experts' exchange beside nothing, as in fp32",
@@ -146,6 +138,31 @@ def feign_kernels() -> None:
     random.CheckpointWithoutOutput.__init__ = without_fp8
     torch_norm.WrappedTorchNorm.__new__ = norm
     token_dispatcher.maybe_move_tensor_to_cpu = on_host
+
+
+def uneven_exchanges() -> None:
+    """Gathers and scatters of unequal parts, which gloo lacks: one broadcast, or one reduction, a part."""
+    import torch.distributed as dist
+
+    gather, scatter, ranks_of = dist.all_gather, dist.reduce_scatter, dist.get_process_group_ranks
+
+    def all_gather(parts: Any, own: Any, group: Any = None, async_op: bool = False) -> Any:
+        if len({part.shape for part in parts}) == 1:
+            return gather(parts, own, group=group, async_op=async_op)
+        for rank, part in zip(ranks_of(group), parts, strict=True):
+            dist.broadcast(part.copy_(own) if rank == dist.get_rank() else part, rank, group=group)
+        return None
+
+    def reduce_scatter(own: Any, parts: Any, op: Any = dist.ReduceOp.SUM, group: Any = None, **words: Any) -> Any:
+        if len({part.shape for part in parts}) == 1:
+            return scatter(own, parts, op=op, group=group, **words)
+        for rank, part in zip(ranks_of(group), parts, strict=True):
+            dist.reduce(whole := part.contiguous(), rank, op=op, group=group)
+            own.copy_(whole if rank == dist.get_rank() else own)
+        return None
+
+    dist.all_gather = all_gather  # type: ignore[assignment]
+    dist.reduce_scatter = reduce_scatter  # type: ignore[assignment]
 
 
 def words_of(path: Path) -> list[str]:
@@ -364,6 +381,7 @@ def main() -> None:
 
     with cuda_to_cpu():
         feign_kernels()
+        uneven_exchanges()
         dist.init_process_group("gloo", timeout=_DEADLINE)
         try:
             for path in paths:

@@ -280,3 +280,13 @@ def test_device_connections(strategy: Strategy, architecture: str, wanted: str |
 
 def test_module_offload_needs_its_variable() -> None:
     assert environment(Strategy(), "hopper", fine_grained_offload=True)["NVTE_CPU_OFFLOAD_V1"] == "1"
+
+
+def test_an_mlp_with_biases_is_not_recomputed_alone() -> None:
+    strategy = Strategy(recompute="selective", recompute_modules=("mlp",))
+    kind = DENSE.layer_kinds[0]
+    assert kind.mlp is not None
+    biased = kind.model_copy(update={"mlp": kind.mlp.model_copy(update={"bias": True})})
+    found = TABLE.violations(given(strategy, DENSE.model_copy(update={"layer_kinds": (biased,)})))
+    assert "megatron.P2" in {each.rule for each in found}
+    assert not TABLE.violations(given(strategy))
