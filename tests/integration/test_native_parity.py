@@ -22,6 +22,7 @@ from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe
 from tests.rank_launch import cpu_environment, launched, torchrun
+from tests.sampling import drawn
 from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 emit = emitter("native")
@@ -149,13 +150,23 @@ PLANS: dict[str, Plan] = {
 }
 
 
+def _kind(name: str) -> tuple[object, ...]:
+    s = PLANS[name].chosen()
+    return s.world_size, s.schedule, s.cp > 1 and s.cp_kind, s.ep > 1, name.startswith("bf16")
+
+
+TRAINED = drawn(list(PLANS), 32, kept=("tp2", "pp2-zbv"), kind=_kind)
+"""The plans that train in this run: every schedule, kind of context parallelism and experts at each number of ranks."""
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons) -> dict[str, Any]:
-    """Loss, gradient norm and reference of every plan."""
+    """Loss, gradient norm and reference of every plan that trains."""
     found: dict[str, Any] = {}
-    for world_size in sorted({plan.chosen().world_size for plan in PLANS.values()}):
+    trained = {name: PLANS[name] for name in TRAINED}
+    for world_size in sorted({plan.chosen().world_size for plan in trained.values()}):
         folder = tmp_path_factory.mktemp(f"world{world_size}")
-        for name, plan in PLANS.items():
+        for name, plan in trained.items():
             if plan.chosen().world_size == world_size:
                 (folder / f"{name}.json").write_text(plan.canonical_json(), encoding="utf-8")
         _launch(folder, world_size, warm_pythons)
@@ -178,7 +189,7 @@ def test_every_plan_obeys_the_rules(name: str) -> None:
     assert violations(rule_input(PLANS[name])) == []
 
 
-@pytest.mark.parametrize("name", [name for name in PLANS if not name.startswith("bf16")])
+@pytest.mark.parametrize("name", [name for name in TRAINED if not name.startswith("bf16")])
 def test_losses_and_gradient_norms_equal_one_process(name: str, results: dict[str, Any]) -> None:
     records, reference = results[name]["records"], results[name]["reference"]
     assert len(records) == len(reference) == 3
@@ -187,7 +198,7 @@ def test_losses_and_gradient_norms_equal_one_process(name: str, results: dict[st
         assert record["gradient_norm"] == pytest.approx(wanted["gradient_norm"], rel=NORM_TOLERANCE)
 
 
-@pytest.mark.parametrize("name", [name for name in PLANS if name.startswith("bf16")])
+@pytest.mark.parametrize("name", [name for name in TRAINED if name.startswith("bf16")])
 def test_bf16_stays_near_fp32(name: str, results: dict[str, Any]) -> None:
     first, wanted = results[name]["records"][0], results[name]["reference"][0]
     assert first["loss"] == pytest.approx(wanted["loss"], rel=1e-3)

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")
 
 from benchmarks.native_memory import CASES, differences
+from tests.sampling import drawn
 
 pytestmark = [
     pytest.mark.slow,
@@ -21,7 +22,15 @@ AT_THE_LOSS = ("one device", "zero 2, 64 ranks", "zero 3, 64 ranks", "zero 3, fu
 """Cases whose peak is at the loss, when every kept activation is still there."""
 
 
-@pytest.mark.parametrize("name", CASES)
+def _kind(name: str) -> tuple[object, ...]:
+    strategy = CASES[name][1]
+    return strategy.pp > 1, strategy.tp > 1, strategy.cp > 1, strategy.recompute
+
+
+COUNTED = drawn(list(CASES), 11, kept=("one device", "zero 3, 64 ranks"), kind=_kind)
+
+
+@pytest.mark.parametrize("name", COUNTED)
 def test_the_bill_is_what_the_tracker_counts(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

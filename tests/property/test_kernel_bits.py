@@ -23,6 +23,7 @@ from solver.selection.kernel import Kernel
 from solver.selection.problem import SelectionProblem
 from solver.selection.solve import solve
 from tests.oracle.test_selection_exhaustive import dense_problem, random_problem
+from tests.sampling import drawn, runs_whole
 from tests.unit.planner.test_line_dealings import random_line
 from tests.unit.solver.test_selection_solve import grid_problem
 
@@ -74,7 +75,7 @@ def _kernels(package: str) -> set[str]:
 def test_of_the_planner(compared: dict[str, int]) -> None:
     random = np.random.default_rng(7)
     schedules: tuple[ScheduleName, ...] = get_args(ScheduleName)
-    for schedule in 20 * schedules:
+    for schedule in (20 if runs_whole() else 8) * schedules:
         p = int(random.integers(2, 9))
         v = 2 if schedule in V_SCHEDULES else int(random.integers(2, 5)) if schedule in LOOPED_SCHEDULES else 1
         m, g = int(random.integers(1, 5 * p)), p + 1 if schedule in GROUPED_SCHEDULES else 0
@@ -94,8 +95,8 @@ def test_of_the_planner(compared: dict[str, int]) -> None:
 
 def test_of_the_solver(compared: dict[str, int]) -> None:
     problems: list[SelectionProblem] = [
-        *(random_problem(seed) for seed in range(20)),
-        *(dense_problem(seed) for seed in range(10)),
+        *(random_problem(seed) for seed in drawn(range(20), 8)),
+        *(dense_problem(seed) for seed in drawn(range(10), 4)),
         grid_problem(1, width=10),
     ]
     for problem in problems:

@@ -45,7 +45,7 @@ from profiles.errors import MeshwrightError
 TRIES = 12
 """Random strategies of a question's space."""
 VERDICTS = 3
-"""Plans of a question that installed validators are asked about; some compile the whole step."""
+"""Of a question's plans: some validators compile the whole step."""
 STRANGERS = 60
 """Random strategies of the whole declared space."""
 TOLERANCE = 1e-9
@@ -57,6 +57,8 @@ class Tried:
 
     software: Software
     questions: Mapping[int, Problem]
+    verdicts: int = VERDICTS
+    """Plans of a question that installed validators are asked about."""
 
     @classmethod
     def of(cls, wanted: Software) -> Tried:
@@ -188,7 +190,7 @@ def files(tried: Tried) -> Iterator[str]:
             for finding in check_directory(directory):
                 yield f"{_words(problem)}: {finding.rule}: {finding.message} ({plan.chosen()})"
             asked_before[problem.problem_id] += 1
-            if asked_before[problem.problem_id] > VERDICTS:
+            if asked_before[problem.problem_id] > tried.verdicts:
                 continue
             for verdict in checker.check(read_folder(directory)).verdicts:
                 if not verdict.accepted:
@@ -262,14 +264,18 @@ def conformance(wanted: Software) -> Iterator[Outcome]:
         yield Outcome(wanted.spelled, check.__name__, promise, faults_of(check, wanted))
 
 
-def faults_of(check: Check, wanted: Software, asked: Mapping[int, Problem] | None = None) -> tuple[str, ...]:
+def faults_of(
+    check: Check, wanted: Software, asked: Mapping[int, Problem] | None = None, *, verdicts: int = VERDICTS
+) -> tuple[str, ...]:
     """What one check finds, each fault once; code of the room that stops with an error of Python's own is a fault.
 
-    ``asked``: some of the sample questions by their numbers, where not all of them.
+    ``asked``: some of the sample questions by their numbers, where not all of them.  ``verdicts``: plans of a question
+    that installed validators are asked about.
     """
     found = dict[str, None]()
     try:
-        for fault in check(Tried.of(wanted) if asked is None else Tried(wanted, asked)):
+        every = Tried.of(wanted).questions if asked is None else asked
+        for fault in check(Tried(wanted, every, verdicts)):
             found[fault] = None
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
