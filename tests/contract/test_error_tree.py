@@ -22,7 +22,7 @@ HTTP_STATUSES = {400, 401, 403, 404, 409, 412, 413, 415, 421, 422, 428, 429, 500
 # Modules that need an extra or a running Alembic; they define no errors (checked below by name).
 NOT_IMPORTED = re.compile(
     r"planner\.native\..*|planner\.backends\.native\.trainer(\..*)?|planner\.store\.migrations(\..*)?"
-    r"|api\.worker\.__main__"
+    r"|api\.worker\.__main__|planner\.backends\.accelerate\.tiny_run_worker"
 )
 
 

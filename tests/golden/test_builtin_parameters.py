@@ -1,4 +1,7 @@
-"""Total parameters of every built-in model; the published safetensors totals of the hub where a model is on it."""
+"""Total parameters of every built-in model; the published safetensors totals of the hub where a model is on it.
+
+Those of the hybrids and of deepseek-v3.2: transformers 5.23.0's own modules, built on the meta device.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ TOTAL = {
     "bloom-176b": 176_247_271_424,
     "deepseek-v2": 235_741_434_880,
     "deepseek-v3": 671_026_404_352,
+    "deepseek-v3.2": 671_877_929_216,
     "gemma-2-27b": 27_227_128_320,
     "gemma-3-27b": 27_009_346_304,
     "glm-4.5": 352_797_814_784,
@@ -24,6 +28,7 @@ TOTAL = {
     "gpt2-xl": 1_557_611_200,
     "gpt3-175b": 174_615_846_912,
     "kimi-k2": 1_026_408_209_408,
+    "kimi-linear-48b-a3b": 49_133_074_464,
     "llama-2-13b": 13_015_864_320,
     "llama-2-70b": 68_976_648_192,
     "llama-2-7b": 6_738_415_616,
@@ -37,6 +42,9 @@ TOTAL = {
     "mixtral-8x22b": 140_620_634_112,
     "mixtral-8x7b": 46_702_792_704,
     "mpt-30b": 29_957_200_896,
+    "nemotron-3-nano-30b-a3b": 31_577_937_344,
+    "nemotron-3-super-120b-a12b": 120_668_687_360,
+    "nemotron-h-8b": 8_100_852_736,
     "olmo-2-13b": 13_716_198_400,
     "opt-66b": 65_719_701_504,
     "phi-4": 14_659_507_200,
@@ -47,6 +55,7 @@ TOTAL = {
     "qwen3-30b-a3b": 30_532_122_624,
     "qwen3-32b": 32_762_123_264,
     "qwen3-8b": 8_190_735_360,
+    "qwen3-next-80b-a3b": 79_674_391_296,
 }
 
 ACTIVE_B = {  # as the models' own reports state them, in 1e9, rounded as there
@@ -57,6 +66,8 @@ ACTIVE_B = {  # as the models' own reports state them, in 1e9, rounded as there
     "qwen3-235b-a22b": (22.0, 0.5),
     "qwen3-30b-a3b": (3.3, 0.1),
     "kimi-k2": (32.0, 1.0),
+    "nemotron-3-nano-30b-a3b": (3.6, 0.1),
+    "qwen3-next-80b-a3b": (3.9, 0.1),
     "gpt-oss-120b": (5.1, 0.7),  # the model card leaves the token table out
 }
 

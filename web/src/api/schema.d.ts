@@ -1020,6 +1020,18 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AbsentMixerSpec
+         * @description A layer without token mixer: no parameters, no operators, nothing to split.
+         */
+        AbsentMixerSpec: {
+            /**
+             * Kind
+             * @default none
+             * @constant
+             */
+            kind: "none";
+        };
+        /**
          * AccuracyGroup
          * @description Errors of the predicted step time of some runs, as fractions: 0.1 = 10 %.
          */
@@ -1399,6 +1411,8 @@ export interface components {
              * @description query/key width of one head
              */
             head_dim: number;
+            /** @description picks the tokens that attention sees (DSA); None = all in reach */
+            indexer?: components["schemas"]["IndexerSpec"] | null;
             /**
              * Kind
              * @default gqa
@@ -1421,6 +1435,12 @@ export interface components {
              * @default false
              */
             output_bias: boolean;
+            /**
+             * Output Gate
+             * @description a sigmoid gate on the output of attention, as wide as the queries and projected with them
+             * @default false
+             */
+            output_gate: boolean;
             /** Q Lora Rank */
             q_lora_rank?: number | null;
             /**
@@ -1895,6 +1915,37 @@ export interface components {
              * @description 80 % interval between measured sizes: the time divided and multiplied by this
              */
             factor_80: number;
+        };
+        /**
+         * DeltaRuleSpec
+         * @description Gated DeltaNet (one decay a head) or Kimi delta attention (one decay a key feature).
+         */
+        DeltaRuleSpec: {
+            /**
+             * Chunk Size
+             * @description tokens of one chunk of the kernel
+             * @default 64
+             */
+            chunk_size: number;
+            /**
+             * Conv Kernel
+             * @description tokens under the short convolution
+             * @default 4
+             */
+            conv_kernel: number;
+            /** Key Head Dim */
+            key_head_dim: number;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "gated_delta" | "kimi_delta";
+            /** Num Key Heads */
+            num_key_heads: number;
+            /** Num Value Heads */
+            num_value_heads: number;
+            /** Value Head Dim */
+            value_head_dim: number;
         };
         /**
          * Device
@@ -2769,6 +2820,29 @@ export interface components {
             keep_going: boolean;
         };
         /**
+         * IndexerSpec
+         * @description Indexer of sparse attention: ``num_heads`` heads of ``head_dim`` choose ``top_k`` tokens.
+         */
+        IndexerSpec: {
+            /** Head Dim */
+            head_dim: number;
+            /** Num Heads */
+            num_heads: number;
+            /**
+             * Reads Query Latent
+             * @default true
+             */
+            reads_query_latent: boolean;
+            /**
+             * Reuses Choice
+             * @description takes the tokens that an earlier layer chose: no parameters and no operators
+             * @default false
+             */
+            reuses_choice: boolean;
+            /** Top K */
+            top_k: number;
+        };
+        /**
          * JobPage
          * @description A page of jobs, newest first.
          */
@@ -2957,7 +3031,7 @@ export interface components {
         };
         /**
          * LayerSpec
-         * @description One kind of transformer layer: attention, then an MLP or a mixture of experts.
+         * @description One kind of layer: a token mixer, then an MLP or a mixture of experts; one of the two may be missing.
          *
          *     ``num_norms`` counts hidden-wide norms in the layer (2 for pre-norm, 4 for gemma's sandwich, 1 for falcon-like
          *     parallel residuals).  ``norm_placement``: ``pre`` = before attention and MLP; ``post_branch`` = on their outputs,
@@ -2965,7 +3039,13 @@ export interface components {
          *     are always pre and post_branch together.
          */
         LayerSpec: {
-            attention: components["schemas"]["AttentionSpec"];
+            /**
+             * Attention
+             * @description the token mixer: attention, or another kind
+             */
+            attention: components["schemas"]["AttentionSpec"] | components["schemas"]["DeltaRuleSpec"] | components["schemas"]["Mamba2Spec"] | components["schemas"]["Mamba1Spec"] | components["schemas"]["LightningSpec"] | components["schemas"]["ShortConvSpec"] | components["schemas"]["AbsentMixerSpec"];
+            /** @description a second mixer that reads the same norm and adds to the same sum (falcon_h1) */
+            beside?: components["schemas"]["Mamba2Spec"] | null;
             mlp?: components["schemas"]["MlpSpec"] | null;
             moe?: components["schemas"]["MoeSpec"] | null;
             /**
@@ -3067,6 +3147,28 @@ export interface components {
             swing: number;
         };
         /**
+         * LightningSpec
+         * @description Lightning attention of one layer kind.
+         */
+        LightningSpec: {
+            /**
+             * Block Size
+             * @description tokens of one block
+             * @default 256
+             */
+            block_size: number;
+            /** Head Dim */
+            head_dim: number;
+            /**
+             * Kind
+             * @default lightning
+             * @constant
+             */
+            kind: "lightning";
+            /** Num Heads */
+            num_heads: number;
+        };
+        /**
          * Listing
          * @description Names with what a person asks first about each.
          */
@@ -3110,6 +3212,96 @@ export interface components {
             sigma: number;
             /** Term */
             term: string;
+        };
+        /**
+         * Mamba1Spec
+         * @description Mamba-1: ``inner_size`` channels with ``state_size`` states each; step sizes of rank ``time_step_rank``.
+         */
+        Mamba1Spec: {
+            /**
+             * Conv Bias
+             * @default true
+             */
+            conv_bias: boolean;
+            /**
+             * Conv Kernel
+             * @default 4
+             */
+            conv_kernel: number;
+            /**
+             * Inner Norms
+             * @description learned norms of step sizes, B and C (jamba)
+             * @default false
+             */
+            inner_norms: boolean;
+            /** Inner Size */
+            inner_size: number;
+            /**
+             * Kind
+             * @default mamba1
+             * @constant
+             */
+            kind: "mamba1";
+            /**
+             * Projection Bias
+             * @default false
+             */
+            projection_bias: boolean;
+            /** State Size */
+            state_size: number;
+            /** Time Step Rank */
+            time_step_rank: number;
+        };
+        /**
+         * Mamba2Spec
+         * @description Mamba-2: ``num_heads`` heads of ``head_dim`` channels, ``num_groups`` groups of B and C.
+         */
+        Mamba2Spec: {
+            /**
+             * Chunk Size
+             * @default 256
+             */
+            chunk_size: number;
+            /**
+             * Conv Bias
+             * @default true
+             */
+            conv_bias: boolean;
+            /**
+             * Conv Kernel
+             * @default 4
+             */
+            conv_kernel: number;
+            /**
+             * Gate Norm
+             * @description whether the gated output is normed (weights as wide)
+             * @default true
+             */
+            gate_norm: boolean;
+            /** Head Dim */
+            head_dim: number;
+            /**
+             * Kind
+             * @default mamba2
+             * @constant
+             */
+            kind: "mamba2";
+            /** Num Groups */
+            num_groups: number;
+            /** Num Heads */
+            num_heads: number;
+            /**
+             * Output Projection Bias
+             * @default false
+             */
+            output_projection_bias: boolean;
+            /**
+             * Projection Bias
+             * @default false
+             */
+            projection_bias: boolean;
+            /** State Size */
+            state_size: number;
         };
         /**
          * MapAxis
@@ -3464,6 +3656,17 @@ export interface components {
              * @default true
              */
             gated: boolean;
+            /**
+             * Latent Bias
+             * @description biases of the two projections of latent experts
+             * @default false
+             */
+            latent_bias: boolean;
+            /**
+             * Latent Size
+             * @description width of the routed experts' input and output where it is not the layer's (nemotron_h)
+             */
+            latent_size?: number | null;
             /** Num Experts */
             num_experts: number;
             /**
@@ -4812,6 +5015,14 @@ export interface components {
                 [key: string]: string;
             };
             /**
+             * Model
+             * @description of a file that says none: a built-in name, or a configuration
+             * @default null
+             */
+            model: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
              * Name
              * @description what the file is called
              * @default script.sh
@@ -4953,6 +5164,27 @@ export interface components {
              * @description of the plan's strategy, as a fraction
              */
             time_per_token_change?: number | null;
+        };
+        /**
+         * ShortConvSpec
+         * @description Gated short convolution of one layer kind; ``width`` is the layer's.
+         */
+        ShortConvSpec: {
+            /**
+             * Bias
+             * @default false
+             */
+            bias: boolean;
+            /** Conv Kernel */
+            conv_kernel: number;
+            /**
+             * Kind
+             * @default short_conv
+             * @constant
+             */
+            kind: "short_conv";
+            /** Width */
+            width: number;
         };
         /**
          * SizeCell
