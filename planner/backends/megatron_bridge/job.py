@@ -64,6 +64,8 @@ def job_of_settings(settings: Settings, where: str, beside: Beside) -> LaunchJob
     workload["sequence_length"] = settings.number("dataset.seq_length", "dataset.sequence_length", "model.seq_length")
     strategy, chunk_layers, _ = read_strategy(flags)
     vocabulary = read_vocabulary(flags, int(strategy.get("tp", 1)), beside.vocab_size)
+    if beside.vocab_size is None:
+        vocabulary = replace(vocabulary, told=vocabulary.told.replace("--vocab-size", _vocabulary_key(settings, spec)))
     model = _model(flags, spec, settings, vocabulary, workload)
     flags.finish()
     strategy |= _switches(settings, strategy, beside.devices)
@@ -119,6 +121,14 @@ def _vocabulary_words(settings: Settings, spec: ModelSpec | None) -> list[str]:
         return ["--vocab-size", str(preset), *padded]
     named = ["--tokenizer-type", "HuggingFaceTokenizer", *(["--tokenizer-model", str(path)] if path else [])]
     return [*named, *padded]
+
+
+def _vocabulary_key(settings: Settings, spec: ModelSpec | None) -> str:
+    """The key that ``_vocabulary_words`` took the number from."""
+    null = settings.value("tokenizer.tokenizer_type") == "NullTokenizer"
+    of_model = settings.value("model.vocab_size") is not None or spec is not None
+    preset = of_model and not settings.value("tokenizer.use_tokenizer_vocab_size")
+    return "tokenizer.vocab_size" if null and not preset else "model.vocab_size"
 
 
 def _run_words(settings: Settings, where: str) -> list[str]:

@@ -103,7 +103,7 @@ def _experts(given: RuleInput) -> str | None:
         wrong = [
             ("experts with bias", moe.expert_bias or moe.shared_bias),
             ("experts without gate", not moe.gated),
-            ("a gate on the shared experts", moe.shared_gate),
+            ("gate on the shared experts", moe.shared_gate),
         ]
         if family_of(given.model) == "deepseek_v3":
             shared = moe.shared_intermediate_size
