@@ -23,7 +23,7 @@ from solver.selection.kernel import Kernel
 from solver.selection.problem import SelectionProblem
 from solver.selection.solve import solve
 from tests.oracle.test_selection_exhaustive import dense_problem, random_problem
-from tests.sampling import drawn, runs_whole
+from tests.sampling import runs_whole
 from tests.unit.planner.test_line_dealings import random_line
 from tests.unit.solver.test_selection_solve import grid_problem
 
@@ -95,8 +95,8 @@ def test_of_the_planner(compared: dict[str, int]) -> None:
 
 def test_of_the_solver(compared: dict[str, int]) -> None:
     problems: list[SelectionProblem] = [
-        *(random_problem(seed) for seed in drawn(range(20), 8)),
-        *(dense_problem(seed) for seed in drawn(range(10), 4)),
+        *(random_problem(seed) for seed in range(20)),
+        *(dense_problem(seed) for seed in range(10)),
         grid_problem(1, width=10),
     ]
     for problem in problems:

@@ -221,7 +221,7 @@ def _swap_attention(given: RuleInput) -> str | None:
 
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
-    training_kinds("MindSpeed mindspeed/features_manager: no adapters"),
+    training_kinds("MindSpeed mindspeed/features_manager: no adapters", name="K2"),
     SpaceRule("V1", f"{_GUIDE}: Atlas A2, A3 and 950", _device),
     SpaceRule("V2", f"{_GUIDE}: on-chip memory", _device_memory),
     _shared("A15", f"{_VALIDATE}: max-position-embeddings"),

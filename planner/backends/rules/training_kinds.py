@@ -23,8 +23,9 @@ def training_kinds(
     tasks: Collection[TrainingTask] = LANGUAGE_MODEL,
     dora: bool = True,
     instead: str = "",
+    name: str = "K1",
 ) -> SpaceRule:
-    """The rule (id ``K1``) of a back-end that trains adapters on bases stored so, and by these losses.
+    """The rule (id ``name``) of a back-end that trains adapters on bases stored so, and by these losses.
 
     ``instead``: what to do about it.
     """
@@ -41,4 +42,4 @@ def training_kinds(
             return f"it has no {training.task} loss{hint}"
         return None
 
-    return SpaceRule("K1", source, check)
+    return SpaceRule(name, source, check)

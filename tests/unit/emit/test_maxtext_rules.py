@@ -11,6 +11,7 @@ from planner.backends.maxtext.space import TABLE, violations
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import ModelSpec, MtpSpec
 from planner.question.problem import Workload
+from planner.question.training import Training
 from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_gpt, make_mla_model, make_model, make_moe_model, make_plan
 from tests.rules_over_plans import over_plans
@@ -57,6 +58,7 @@ def whole(layers: tuple[int, ...], relieved: tuple[int, ...]) -> RuleInput:
 
 MTP = make_model().model_copy(update={"mtp": MtpSpec(num_layers=1, kind=0)})
 BROKEN: dict[str, list[RuleInput]] = {
+    "K1": [given(training=Training(kind="lora")), given(training=Training(task="dpo"))],
     "M1": [given(model=make_model().model_copy(update={"family": "bloom"}))],
     "M2": [given(model=MTP), given(model=make_model().model_copy(update={"embedding_norm": True}))],
     "M3": [

@@ -17,6 +17,7 @@ from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec, MtpSpec
 from planner.plan.plan import Plan
 from planner.question.problem import Constraints, Problem, Workload
+from planner.question.training import Training
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
@@ -84,6 +85,7 @@ BOTH: dict[str, list[RuleInput]] = {
     "W2": [given(optimizer="muon")],
 }
 BROKEN_2021: dict[str, list[RuleInput]] = {
+    "K1": [given(training=Training(kind="lora"))],
     **BOTH,
     **NO_FLAG,
     "W1": [given(precision="fp8"), given(gradient_dtype="bf16")],
@@ -100,6 +102,7 @@ BROKEN_2021: dict[str, list[RuleInput]] = {
     **{rule: [given(model=model)] for rule, model in MODELS.items()},
 }
 BROKEN_2022: dict[str, list[RuleInput]] = {
+    "K1": [given(training=Training(kind="lora"))],
     **BOTH,
     **{rule: cases for rule, cases in NO_FLAG.items() if rule not in ("N5", "N6")},
     "D1": [

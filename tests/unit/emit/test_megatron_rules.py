@@ -15,6 +15,7 @@ from planner.errors import BackEndRefused
 from planner.model.spec import LayerRun, LayerSpec, MlpSpec, ModelSpec, VisionSpec
 from planner.plan.plan import Plan
 from planner.question.problem import Workload
+from planner.question.training import Training
 from planner.strategy.fields import PINNABLE
 from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
@@ -50,6 +51,7 @@ def swapped(plan: Plan) -> Plan:
 
 
 BROKEN: dict[str, RuleInput] = {
+    "K1": given(training=Training(kind="lora")),
     "A3": given(Strategy(dp_shard=2), global_batch_size=3),
     "A8": given(Strategy(vpp=2, schedule="interleaved")),
     "A9": given(Strategy(overlap_grad_reduce=False)),

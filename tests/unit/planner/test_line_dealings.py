@@ -11,7 +11,7 @@ import pytest
 
 from planner.search.line_dealings import Line
 
-LAYER_COLUMNS = 7
+LAYER_COLUMNS = 8
 
 
 def random_line(draw: random.Random, rows: int = 3) -> Line:
@@ -24,6 +24,7 @@ def random_line(draw: random.Random, rows: int = 3) -> Line:
     tables = columns(LAYER_COLUMNS * kinds)
     # What relief frees is a part of what a layer keeps.
     tables[:, 4 * kinds : 5 * kinds] = 0.5 * tables[:, 3 * kinds : 4 * kinds]
+    tables[:, 7 * kinds :] *= 0.2  # frozen weights: a part of what fills the memory
     times = np.concatenate([2.0 + columns(1), columns(stages)], axis=1)
     least = np.array([draw.randint(0, 1) for _ in range(stages)])
     sequence = np.array([draw.randrange(kinds) for _ in range(layers)])
@@ -44,11 +45,18 @@ def dealings(line: Line, row: int, relieved: int, longest: int) -> Iterator[tupl
         for stage, count in enumerate(counts):
             start = sum(counts[:stage])
             again = min(count, relieved)
-            layer_s, forward_s, _, saved, _, dense, expert = columns[:, start : start + count].sum(axis=1)
+            layer_s, forward_s, _, saved, _, dense, expert, frozen = columns[:, start : start + count].sum(axis=1)
             relief_s, saving = columns[[2, 4], start : start + again].sum(axis=1)
             for moment in line.moments[row].reshape(-1, 2 + 3 * stages):
                 flight, fixed, replay = moment[2:].reshape(3, stages)[:, stage]
-                held = dense * moment[0] + expert * moment[1] + flight * (saved - saving) + fixed + (again > 0) * replay
+                held = (
+                    dense * moment[0]
+                    + expert * moment[1]
+                    + frozen
+                    + flight * (saved - saving)
+                    + fixed
+                    + (again > 0) * replay
+                )
                 fits = fits and held <= line.limit_bytes
             rests.append(line.times[row, 0] * (layer_s + relief_s) - line.times[row, 1 + stage] * forward_s)
             denses.append(dense)
