@@ -57,7 +57,8 @@ def job_of_settings(settings: Settings, where: str, beside: Beside) -> LaunchJob
             hint="read a pretrain or sft recipe, or set peft to None and know that another run is estimated",
         )
     words, spec, told = model_words(settings, where, beside.model)
-    words += _vocabulary_words(settings, spec)
+    vocabulary_key, vocabulary_words = _vocabulary_words(settings, spec)
+    words += vocabulary_words
     words += _run_words(settings, where)
     flags = MegatronFlags(words, where)
     workload = read_workload(flags)
@@ -65,7 +66,7 @@ def job_of_settings(settings: Settings, where: str, beside: Beside) -> LaunchJob
     strategy, chunk_layers, _ = read_strategy(flags)
     vocabulary = read_vocabulary(flags, int(strategy.get("tp", 1)), beside.vocab_size)
     if beside.vocab_size is None:
-        vocabulary = replace(vocabulary, told=vocabulary.told.replace("--vocab-size", _vocabulary_key(settings, spec)))
+        vocabulary = replace(vocabulary, told=vocabulary.told.replace("--vocab-size", vocabulary_key))
     model = _model(flags, spec, settings, vocabulary, workload)
     flags.finish()
     strategy |= _switches(settings, strategy, beside.devices)
@@ -106,29 +107,22 @@ def _model(
         raise DocumentInvalid(f"the model is not possible: {message}", where=flags.where) from None
 
 
-def _vocabulary_words(settings: Settings, spec: ModelSpec | None) -> list[str]:
-    """The tokenizer's vocabulary, padded, where it decides; else the model's own."""
-    preset = settings.value("model.vocab_size") or (spec.vocab_size if spec is not None else None)
+def _vocabulary_words(settings: Settings, spec: ModelSpec | None) -> tuple[str, list[str]]:
+    """The key that says the size, and its words: the tokenizer's, padded, where it decides; else the model's own."""
+    of_model, of_tokenizer = "model.vocab_size", "tokenizer.vocab_size"
+    preset = settings.value(of_model) or (spec.vocab_size if spec is not None else None)
     kind = settings.value("tokenizer.tokenizer_type")
     multiple = str(settings.value("model.make_vocab_size_divisible_by") or 128)
     padded = ["--make-vocab-size-divisible-by", multiple]
     if preset is not None and not settings.value("tokenizer.use_tokenizer_vocab_size"):
-        return ["--vocab-size", str(preset), "--no-pad-vocab-size"]  # training/setup.py:295 turns padding off
-    if kind == "NullTokenizer" and settings.value("tokenizer.vocab_size") is not None:
-        return ["--vocab-size", str(settings.value("tokenizer.vocab_size")), *padded]
+        return of_model, ["--vocab-size", str(preset), "--no-pad-vocab-size"]  # training/setup.py:295: no padding
+    if kind == "NullTokenizer" and settings.value(of_tokenizer) is not None:
+        return of_tokenizer, ["--vocab-size", str(settings.value(of_tokenizer)), *padded]
     path = settings.value("tokenizer.tokenizer_model") or settings.value("model.hf")
     if preset is not None and published_tokenizer(str(path or "")) is None:
-        return ["--vocab-size", str(preset), *padded]
+        return of_model, ["--vocab-size", str(preset), *padded]
     named = ["--tokenizer-type", "HuggingFaceTokenizer", *(["--tokenizer-model", str(path)] if path else [])]
-    return [*named, *padded]
-
-
-def _vocabulary_key(settings: Settings, spec: ModelSpec | None) -> str:
-    """The key that ``_vocabulary_words`` took the number from."""
-    null = settings.value("tokenizer.tokenizer_type") == "NullTokenizer"
-    of_model = settings.value("model.vocab_size") is not None or spec is not None
-    preset = of_model and not settings.value("tokenizer.use_tokenizer_vocab_size")
-    return "tokenizer.vocab_size" if null and not preset else "model.vocab_size"
+    return "tokenizer.tokenizer_model", [*named, *padded]
 
 
 def _run_words(settings: Settings, where: str) -> list[str]:
