@@ -177,6 +177,7 @@ def main() -> None:
     sys.path[:] = [overlay, *(path for path in sys.path if path != own)]
     sys.path.insert(0, os.getcwd())
     from planner.backends.checking.answers import FeignedModules
+    from planner.backends.torchtitan.validator_worker import STUBS
 
     FeignedModules(*STUBS)
     device_on_cpu()
@@ -191,22 +192,6 @@ def main() -> None:
     sys.argv = ["torchtitan.train", *words[at + 1 :]]
     runpy.run_module("torchtitan.train", run_name="__main__", alter_sys=True)
 
-
-STUBS = (
-    # Kernels in triton, which is not there and which no emitted configuration names.
-    "torchtitan.distributed.minimal_async_ep.kernels",
-    "torchtitan.models.moe.kernels",
-    # Data, logs and dashboards.
-    "tensorboard",
-    "torch.utils.tensorboard",
-    "wandb",
-    "datasets",
-    "datasets.distributed",
-    "torchdata",
-    "torchdata.nodes",
-    "torchdata.stateful_dataloader",
-    "torchdata.stateful_dataloader.stateful_dataloader",
-)
 
 if __name__ == "__main__":
     main()
