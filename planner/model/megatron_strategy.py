@@ -28,8 +28,9 @@ _RECOMPUTE_MODULES = {
     "mlp": "mlp",
     "moe": "moe",
     "moe_act": "activation",
+    "mla_up_proj": "mla_up_proj",
 }
-_UNMODELLED_MODULES = frozenset({"mla_up_proj", "shared_experts", "gdn_norm_out"})
+_UNMODELLED_MODULES = frozenset({"shared_experts", "gdn_norm_out"})
 """Modules that Megatron recomputes and the planner has no name for (core 0.19.2 transformer_config.py:1768)."""
 
 

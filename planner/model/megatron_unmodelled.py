@@ -32,7 +32,7 @@ _ASSUMED: dict[str, frozenset[str]] = {
     "decoder-seq-length": frozenset(),
 }
 """Values with which the prediction is that of the script."""
-_MODULES = frozenset({"mla_up_proj", "shared_experts", "gdn_norm_out"})
+_MODULES = frozenset({"shared_experts", "gdn_norm_out"})
 _OPTIMIZERS = frozenset({"adam", "sgd", "muon"})
 _OTHER_MODELS = frozenset({
     "heterogeneous-layers-config-path", "heterogeneous-layers-config-encoded-json", "hybrid-layer-pattern",

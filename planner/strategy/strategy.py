@@ -14,7 +14,7 @@ from planner.strategy.schedules import V_SCHEDULES, ScheduleName
 RecomputePolicy = Literal["none", "selective", "full"]
 CpKind = Literal["none", "ring", "all_to_all"]
 AxisOrder = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
-RecomputeModule = Literal["attention_core", "norm", "activation", "mlp", "moe"]
+RecomputeModule = Literal["attention_core", "norm", "activation", "mlp", "moe", "mla_up_proj"]
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
 """What checkpointing of single PyTorch operators is called: matmuls and attention stay, the rest runs again."""
 

@@ -80,7 +80,7 @@ def test_fields_of_the_strategy(more: str, expected: dict[str, Any]) -> None:
         ),
         (
             "--recompute-granularity selective --recompute-modules moe_act layernorm mla_up_proj",
-            {"recompute_modules": ("activation", "norm")},
+            {"recompute_modules": ("activation", "norm", "mla_up_proj")},
         ),
     ],
 )
@@ -206,8 +206,8 @@ def test_a_program_of_another_model_is_told() -> None:
         ("--context-parallel-size 2 --cp-comm-type a2a+p2p", "--cp-comm-type a2a+p2p (taken as a ring)"),
         ("--optimizer lion", "--optimizer lion (taken as adam)"),
         (
-            "--recompute-granularity selective --recompute-modules core_attn mla_up_proj",
-            "--recompute-modules mla_up_proj",
+            "--recompute-granularity selective --recompute-modules core_attn shared_experts",
+            "--recompute-modules shared_experts",
         ),
         (
             "--use-precision-aware-optimizer --exp-avg-dtype fp8 --exp-avg-sq-dtype fp8",
