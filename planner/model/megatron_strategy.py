@@ -99,8 +99,8 @@ def derive(
 
     Tokens of experts are gathered where no dispatcher is named (``megatron_dispatcher``).  Experts take tp as their
     tensor parallelism (core 0.19.2 training/arguments.py:569); without ``--global-batch-size`` a step is one
-    micro-batch a replica (arguments.py:685); without ``--bf16`` or ``--fp16`` the run is in fp32, which the planner does
-    not predict.
+    micro-batch a replica (arguments.py:685); without ``--bf16`` or ``--fp16`` the run is in fp32, which the planner
+    does not predict.
     """
     told = list[str]()
     if model.has_experts and strategy.get("tp", 1) > 1 and "etp" not in strategy:
