@@ -22,14 +22,13 @@ def dispatcher_of(flags: MegatronFlags) -> str | None:
 
     Records a finding for a word that the release does not know.
     """
-    kind = next(iter(flags.values_of("moe-token-dispatcher-type")), None)
+    kind, backend = flags.text("moe-token-dispatcher-type"), flags.text("moe-flex-dispatcher-backend")
+    older = flags.has("moe-enable-deepep")
     if kind is None:
         return None
     if kind != "flex":
         return _known(flags, "moe-token-dispatcher-type", kind, {**_TYPES, "flex": "flex"})
-    backend = next(iter(flags.values_of("moe-flex-dispatcher-backend")), "deepep")
-    if flags.has("moe-enable-deepep"):
-        backend = "deepep"
+    backend = "deepep" if older or backend is None else backend
     return _known(flags, "moe-flex-dispatcher-backend", backend, _FLEX)
 
 
