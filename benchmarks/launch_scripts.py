@@ -51,7 +51,10 @@ ESTIMATE = "an estimate"
 MEGATRON = "NVIDIA+Megatron-LM"
 DEGREES = re.compile(r"tp \* cp \* pp = (\d+) does not divide the \d+ devices")
 RESULT = Path(__file__).parent / "tables" / "launch-scripts.json"
-MODULES = {"attention_core": "core_attn", "norm": "layernorm", "mlp": "mlp", "moe": "moe", "activation": "moe_act"}
+MODULES = {
+    "attention_core": "core_attn", "norm": "layernorm", "mlp": "mlp", "moe": "moe", "activation": "moe_act",
+    "mla_up_proj": "mla_up_proj",
+}  # fmt: skip
 
 
 def main() -> int:

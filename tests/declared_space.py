@@ -20,7 +20,7 @@ from planner.strategy.schedules import SCHEDULE_NAMES
 
 COLUMNS = (
     *("tp", "sp", "cp", "ring", "ep", "etp", "pp", "vpp", "group", "schedule", "dp", "micro_batch_size"),
-    *("num_microbatches", "pp_inner", "overlap_tp", "overlap_ep", "dp_replicate", "zero", "relief"),
+    *("num_microbatches", "pp_inner", "overlap_tp", "overlap_ep", "dispatcher", "dp_replicate", "zero", "relief"),
     *("optimizer_offload", "overlap_grad", "overlap_param"),
 )
 NEUTRAL: dict[str, int | str | bool] = {
@@ -29,6 +29,7 @@ NEUTRAL: dict[str, int | str | bool] = {
     "recompute": "none",
     "zero_stage": 0,
     "schedule": "1f1b",
+    "dispatcher": "alltoall",
 }
 
 
@@ -45,7 +46,18 @@ def all_rows(problem: Problem, num_devices: int) -> StrategyRows:
 
 
 _REST = (
-    *("micro_batch_size", "num_microbatches", "sp", "ring", "overlap_tp", "overlap_ep", "schedule", "vpp", "group"),
+    *(
+        "micro_batch_size",
+        "num_microbatches",
+        "sp",
+        "ring",
+        "overlap_tp",
+        "overlap_ep",
+        "dispatcher",
+        "schedule",
+        "vpp",
+        "group",
+    ),
     *("pp_inner", "zero", "dp_replicate", "relief", "optimizer_offload", "overlap_grad", "overlap_param"),
 )
 
@@ -118,11 +130,37 @@ def _switches(problem: Problem, grid: dict[str, int]) -> Iterator[tuple[int, ...
             overlap_tp = sp and off and space.overlap_tp
             if not _allowed(problem, overlap_ep=overlap_ep, overlap_tp=overlap_tp):
                 continue
-            head = (size, count, int(sp), int(kind == "ring"), int(overlap_tp), int(overlap_ep))
+            dispatcher = _dispatcher(problem, grid["ep"], grid["etp"])
+            if dispatcher is None:
+                continue
+            head = (size, count, int(sp), int(kind == "ring"), int(overlap_tp), int(overlap_ep), dispatcher)
             tails = itertools.product(
                 _layouts(problem, grid, count), _states(problem, grid), _overlaps(problem, grid["pp"])
             )
             yield from ((*head, *layout, *states, *overlaps) for layout, states, overlaps in tails)
+
+
+def _dispatcher(problem: Problem, ep: int, etp: int) -> int | None:
+    """DeepEP on DGX nodes of eight where it has a configuration, HybridEP inside larger NVLink domains; pins win."""
+    words = ("alltoall", "allgather", "deepep", "hybridep")
+    if ep == 1:
+        return 0
+    pinned = problem.constraints.pins.get("dispatcher")
+    if pinned is not None or "dispatcher" in problem.constraints.forbids:
+        word = str(pinned or "alltoall")
+        return words.index(word) if word in _columns(problem).dispatchers else None
+    if not problem.constraints.backends[0].startswith("megatron") or "=" in problem.constraints.backends[0]:
+        return 0
+    pool = problem.cluster.pools[0]
+    domain = max(pool.scale_up.domain_size, pool.devices_per_node)
+    if etp > 1 or pool.scale_up.kind != "switch" or problem.workload.precision == "fp16":
+        return 0
+    if pool.device.architecture not in ("ampere", "hopper", "blackwell"):
+        return 0
+    if domain > 8:
+        return 3 if ep <= domain else 0
+    known = ep in (2, 4, 8, 16, 24, 32, 64, 128, 144, 160)
+    return 2 if known and (ep <= domain or domain == 8) else 0
 
 
 def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[int, int, int, int]]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleInput, RuleTable
 from planner.predict.physics.physics import Physics
-from planner.strategy.strategy import Strategy
+from planner.strategy.strategy import Dispatcher, Strategy
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -39,6 +39,11 @@ def as_written(strategy: Strategy, given: RuleInput) -> Strategy:
     return strategy
 
 
+def first_dispatcher(given: RuleInput) -> Dispatcher:
+    """An all-to-all, whatever the degrees."""
+    return "alltoall"
+
+
 @dataclass(frozen=True, slots=True)
 class Space:
     """What a release can express.
@@ -50,6 +55,8 @@ class Space:
     columns: Columns
     rules: RuleTable
     spelled: Spelling = as_written
+    dispatcher: Callable[[RuleInput], Dispatcher] = first_dispatcher
+    """How routed tokens are sent where nobody says it, by the degrees of the experts and the devices."""
 
 
 @dataclass(frozen=True, slots=True)

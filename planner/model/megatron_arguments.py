@@ -22,8 +22,9 @@ exp-avg-sq-dtype expert-model-parallel-size expert-tensor-parallel-size ffn-hidd
 fine-grained-activation-offloading fp16 fp8-format global-batch-size grad-reduce-in-bf16 group-query-attention
 hidden-size kv-channels kv-lora-rank make-vocab-size-divisible-by max-position-embeddings merge-file
 micro-batch-size microbatch-group-size-per-virtual-pipeline-stage moe-ffn-hidden-size moe-layer-freq
-moe-layer-recompute moe-router-group-topk moe-router-num-groups moe-router-score-function moe-router-topk
-moe-shared-expert-gate moe-shared-expert-intermediate-size mtp-num-layers multi-latent-attention no-pad-vocab-size
+moe-enable-deepep moe-flex-dispatcher-backend moe-layer-recompute moe-router-group-topk moe-router-num-groups
+moe-router-score-function moe-router-topk moe-shared-expert-gate moe-shared-expert-intermediate-size
+moe-token-dispatcher-type mtp-num-layers multi-latent-attention no-pad-vocab-size
 no-position-embedding norm-epsilon normalization num-attention-heads num-distributed-optimizer-instances num-experts
 num-layers num-layers-per-virtual-pipeline-stage num-query-groups num-virtual-stages-per-pipeline-rank optimizer
 optimizer-cpu-offload overlap-grad-reduce overlap-moe-expert-parallel-comm overlap-param-gather padded-vocab-size
@@ -189,15 +190,15 @@ logits-save-dir main-grads-dtype main-params-dtype mamba-head-dim mamba-num-grou
 mamba-training-ssm-states-dtype max-seqlen-per-dp-cp-rank megatron-fsdp-enable-fine-grained-param-gather
 megatron-fsdp-grad-comm-dtype megatron-fsdp-main-grads-dtype megatron-fsdp-main-params-dtype
 megatron-fsdp-max-pool-double-buffer min-offloaded-tensor-size mla-down-proj-fusion mlp-chunks-for-training
-model-parallel-size moe-apply-probs-on-input moe-deepep-num-sms moe-enable-deepep moe-enable-routing-replay
-moe-expert-capacity-factor moe-expert-rank-capacity-factor moe-flex-dispatcher-backend moe-flex-dispatcher-num-sms
+model-parallel-size moe-apply-probs-on-input moe-deepep-num-sms moe-enable-routing-replay
+moe-expert-capacity-factor moe-expert-rank-capacity-factor moe-flex-dispatcher-num-sms
 moe-hybridep-num-blocks-permute moe-hybridep-num-blocks-unpermute moe-hybridep-num-sms
 moe-hybridep-num-sms-preprocessing moe-hybridep-pad-uneven-dispatch-inputs moe-latent-size moe-ncclep-static-shape
 moe-ncclep-zero-copy moe-pad-expert-input-to-capacity moe-paged-stash moe-paged-stash-buffer-size-factor-cpu
 moe-paged-stash-buffer-size-factor-cuda moe-paged-stash-page-size moe-permute-fusion-into-hybridep moe-router-dtype
 moe-router-force-biased moe-router-force-load-balancing moe-router-fusion moe-router-load-balancing-type
 moe-router-padding-for-fp8 moe-router-padding-for-quantization moe-shared-expert-overlap moe-single-grouped-bias
-moe-single-grouped-weight moe-token-dispatcher-type moe-upcycling-granularity moe-use-upcycling mtp-detach-heads
+moe-single-grouped-weight moe-upcycling-granularity moe-use-upcycling mtp-detach-heads
 mtp-hybrid-override-pattern mtp-standalone mtp-use-repeated-layer muon-fp32-matmul-prec muon-no-split-qkv
 muon-num-ns-steps muon-scalar-optimizer muon-tp-mode nccl-communicator-config-path no-align-grad-reduce
 no-align-param-gather no-bias-dropout-fusion no-bias-gelu-fusion no-bias-swiglu-fusion no-fp8-wgrad

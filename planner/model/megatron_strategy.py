@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from planner.model.megatron_dispatcher import DEFAULT, default_dispatcher, read_dispatcher
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_split import read_split
 from planner.model.spec import ModelSpec
@@ -28,8 +29,9 @@ _RECOMPUTE_MODULES = {
     "mlp": "mlp",
     "moe": "moe",
     "moe_act": "activation",
+    "mla_up_proj": "mla_up_proj",
 }
-_UNMODELLED_MODULES = frozenset({"mla_up_proj", "shared_experts", "gdn_norm_out"})
+_UNMODELLED_MODULES = frozenset({"shared_experts", "gdn_norm_out"})
 """Modules that Megatron recomputes and the planner has no name for (core 0.19.2 transformer_config.py:1768)."""
 
 
@@ -70,6 +72,7 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...]
     strategy.update(_pipeline(flags, split.vpp, pp))
     strategy.update(_sharding(flags))
     strategy.update(_recompute(flags))
+    strategy.update(read_dispatcher(flags))
     for name, flag in (
         ("overlap_grad_reduce", "overlap-grad-reduce"),
         ("overlap_param_gather", "overlap-param-gather"),
@@ -94,14 +97,18 @@ def derive(
 ) -> tuple[str, ...]:
     """Fill in what Megatron-LM derives from the other arguments, and say what that is.
 
-    Experts take tp as their tensor parallelism (core 0.19.2 training/arguments.py:569); without
-    ``--global-batch-size`` a step is one micro-batch a replica (arguments.py:685); without ``--bf16`` or ``--fp16``
-    the run is in fp32, which the planner does not predict.
+    Tokens of experts are gathered where no dispatcher is named (``megatron_dispatcher``).  Experts take tp as their
+    tensor parallelism (core 0.19.2 training/arguments.py:569); without ``--global-batch-size`` a step is one
+    micro-batch a replica (arguments.py:685); without ``--bf16`` or ``--fp16`` the run is in fp32, which the planner
+    does not predict.
     """
     told = list[str]()
     if model.has_experts and strategy.get("tp", 1) > 1 and "etp" not in strategy:
         strategy["etp"] = strategy["tp"]
         told.append(f"etp={strategy['tp']}: experts are split as tp says")
+    if model.has_experts and (more := default_dispatcher(flags, strategy)):
+        strategy |= more
+        told.append(f"dispatcher={DEFAULT}: --moe-token-dispatcher-type is not given")
     shards = strategy.get("tp", 1) * strategy.get("pp", 1) * strategy.get("cp", 1)
     says_replicas = "micro_batch_size" in strategy and num_devices is not None and num_devices % shards == 0
     if "global_batch_size" not in workload and num_devices is not None and says_replicas:

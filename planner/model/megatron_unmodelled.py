@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from planner.model import mindspeed_arguments
 from planner.model.megatron_arguments import NO_INFLUENCE, NOT_MODELLED, RELEASE, USED
+from planner.model.megatron_dispatcher import dispatcher_of
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.mindspeed_words import values_not_modelled
 from profiles.validation import Finding
@@ -26,13 +27,12 @@ _ASSUMED: dict[str, frozenset[str]] = {
     "transformer-impl": frozenset({"transformer_engine"}),
     "cuda-graph-impl": frozenset({"none"}),
     "outer-dp-sharding-strategy": frozenset({"no_shard"}),
-    "moe-token-dispatcher-type": frozenset({"alltoall"}),
     "moe-router-load-balancing-type": frozenset({"aux_loss", "seq_aux_loss", "global_aux_loss"}),
     "moe-router-dtype": frozenset({"fp32"}),
     "decoder-seq-length": frozenset(),
 }
 """Values with which the prediction is that of the script."""
-_MODULES = frozenset({"mla_up_proj", "shared_experts", "gdn_norm_out"})
+_MODULES = frozenset({"shared_experts", "gdn_norm_out"})
 _OPTIMIZERS = frozenset({"adam", "sgd", "muon"})
 _OTHER_MODELS = frozenset({
     "heterogeneous-layers-config-path", "heterogeneous-layers-config-encoded-json", "hybrid-layer-pattern",
@@ -128,6 +128,8 @@ def _values(flags: MegatronFlags) -> list[str]:
     states = {name: (flags.values_of(name) or ["fp32"])[0] for name in ("exp-avg-dtype", "exp-avg-sq-dtype")}
     if set(states.values()) not in ({"bf16"}, {"fp32"}):
         found += [f"--{name} {value} (taken as fp32)" for name, value in states.items() if value != "fp32"]
+    if dispatcher_of(flags) == "ncclep":
+        found.append("--moe-flex-dispatcher-backend ncclep (taken as deepep)")
     return found
 
 

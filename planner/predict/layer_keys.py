@@ -6,17 +6,19 @@ Shape letter: K keys.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.predict.collective import Groups
 from planner.predict.hottest_share import hottest_share
 from planner.question.routing import EVEN, ExpertLoad
+from planner.strategy.strategy import DISPATCHERS
 from solver.arrays import Array
 
-KEY_COLUMNS = ("tp", "sp", "cp", "ring", "ep", "etp", "micro_batch_size", "overlap_tp", "overlap_ep")
+KEY_COLUMNS = ("tp", "sp", "cp", "ring", "ep", "etp", "micro_batch_size", "overlap_tp", "overlap_ep", "dispatcher")
 """Strategy columns that a layer's cost depends on; ``ring`` is 1 for ring context parallelism, 0 for all_to_all."""
 
 
@@ -36,6 +38,22 @@ class LayerKeys:
     sequence_length: int
     routing: ExpertLoad = EVEN
     """How unevenly tokens reach the experts."""
+    dispatcher: Array = field(default_factory=lambda: np.zeros(1))
+    """Index into ``DISPATCHERS``; one value may stand for all keys."""
+
+    def __post_init__(self) -> None:
+        """One dispatcher for all keys becomes one a key."""
+        object.__setattr__(self, "dispatcher", np.broadcast_to(self.dispatcher, np.shape(self.tp)))
+
+    @property
+    def once(self) -> NDArray[np.bool_]:
+        """Keys whose tokens are sent once a node and device, by DeepEP or HybridEP: [K]."""
+        return np.asarray(self.dispatcher >= DISPATCHERS.index("deepep"))
+
+    @property
+    def gathered(self) -> NDArray[np.bool_]:
+        """Keys whose experts gather the tokens of all ranks: [K]."""
+        return np.asarray(self.dispatcher == DISPATCHERS.index("allgather"))
 
     def slice(self, start: int, stop: int) -> LayerKeys:
         """Keys ``start`` to ``stop``."""

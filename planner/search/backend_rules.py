@@ -9,7 +9,7 @@ from planner.backends.backend import Software
 from planner.backends.emission.emission import Finding
 from planner.backends.rules.rule import RuleInput, SpaceRule, scale_up_devices
 from planner.question.problem import Problem
-from planner.strategy.strategy import Strategy
+from planner.strategy.strategy import Dispatcher, Strategy
 
 
 class BackEndRules:
@@ -21,10 +21,13 @@ class BackEndRules:
         self._space = self.software.release.space
         pool = problem.cluster.pools[0]
         self._facts = (pool.device.architecture, scale_up_devices(problem.cluster), pool.device.memory_bytes)
+        self._scale_up_kind = pool.scale_up.kind
 
     def refuses(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> bool:
         """Whether the back-end cannot run the strategy (with this split, once there is one)."""
-        return self._refuses_all or self._space.rules.refuses(self.given(strategy, chunk_layers))
+        if self._refuses_all or self._unknown_dispatcher(strategy):
+            return True
+        return self._space.rules.refuses(self.given(strategy, chunk_layers))
 
     @cached_property
     def _refuses_all(self) -> bool:
@@ -42,7 +45,24 @@ class BackEndRules:
 
     def broken(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> list[Finding]:
         """Every rule of the back-end that the strategy breaks, with the fields that it is about."""
-        return self._space.rules.violations(self.given(strategy, chunk_layers))
+        found = self._space.rules.violations(self.given(strategy, chunk_layers))
+        if unknown := self._unknown_dispatcher(strategy):
+            source = "columns of its space (dispatchers)"
+            found.append(Finding(f"{self.software.name}.dispatcher", unknown, source, fields=("dispatcher",)))
+        return found
+
+    def _unknown_dispatcher(self, strategy: Strategy) -> str:
+        """What is wrong with the dispatcher where the back-end has no such; empty where it has."""
+        known = self._space.columns.dispatchers
+        if strategy.ep == 1 or strategy.dispatcher in known:
+            return ""
+        return f"routed tokens are sent by {' or '.join(known)}, not {strategy.dispatcher} (dispatcher)"
+
+    def dispatcher(self, ep: int, etp: int) -> Dispatcher:
+        """How the back-end sends routed tokens where nobody says it: nothing to send without expert parallelism."""
+        if ep == 1:
+            return "alltoall"
+        return self._space.dispatcher(self.given(Strategy(ep=ep, etp=etp)))
 
     def breaking(self, strategy: Strategy) -> list[SpaceRule]:
         """The rules themselves that a strategy breaks, beside those about the model alone."""
@@ -67,6 +87,7 @@ class BackEndRules:
             architecture=architecture,
             scale_up_devices=scale_up,
             device_memory_bytes=memory_bytes,
+            scale_up_kind=self._scale_up_kind,
             layers_per_chunk=chunk_layers,
         )
 

@@ -2,7 +2,9 @@
 
 Degrees range over *all* divisors, not only powers of two.  Four switches take one value where the back-end can run it,
 because it is never worse in the cost model (overlap costs at most what it hides): ``overlap_tp`` (on with sp),
-``overlap_ep``, ``overlap_grad_reduce`` and ``overlap_param_gather``; pin them to see the other value.
+``overlap_ep``, ``overlap_grad_reduce`` and ``overlap_param_gather``; pin them to see the other value.  ``dispatcher``
+is the one that the back-end takes for the degrees of the experts and the devices (docs/decisions/0053); pin it for
+another.
 """
 
 from __future__ import annotations

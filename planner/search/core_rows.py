@@ -20,6 +20,7 @@ CORE_COLUMNS = (
     "ring",
     "overlap_tp",
     "overlap_ep",
+    "dispatcher",
 )
 
 

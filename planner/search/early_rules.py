@@ -26,7 +26,7 @@ from solver.arrays import Mask
 FIELDS = frozenset(field.name for field in fields(Strategy))
 OF_CORES = frozenset(
     {"tp", "sp", "cp", "cp_kind", "ep", "etp", "pp", "dp", "micro_batch_size", "num_microbatches"}
-    | {"overlap_tp", "overlap_ep"}
+    | {"overlap_tp", "overlap_ep", "dispatcher"}
 )
 OF_LAYOUTS = OF_CORES | {"schedule", "vpp", "microbatch_group_size", "axis_order"}
 OF_SHARDINGS = OF_LAYOUTS | {

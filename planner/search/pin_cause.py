@@ -20,10 +20,11 @@ from planner.search.space import Space
 from planner.strategy.fields import FIELD, full_name
 from planner.strategy.rows import COLUMN_OF_FIELD, StrategyRows
 from planner.strategy.schedules import SCHEDULE_NAMES
+from planner.strategy.strategy import DISPATCHERS
 
 MOST_CORES = 2_000
 """Cores whose layouts and shardings are written out to see which values are left."""
-_CODES = {"schedule": SCHEDULE_NAMES, "axis_order": FIELD["axis_order"].words}
+_CODES = {"schedule": SCHEDULE_NAMES, "dispatcher": DISPATCHERS, "axis_order": FIELD["axis_order"].words}
 WHY: dict[str, Callable[[ModelShape], str]] = {
     "tp": lambda s: f"tp divides the devices ({s.num_devices}), the attention heads and the widths of the layers",
     "cp": lambda s: (

@@ -19,6 +19,7 @@ from planner.backends.asked import the_software
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.question.problem import Problem
+from planner.search.backend_rules import BackEndRules
 from planner.search.choices import checked_pins
 from planner.search.chunk_choices import chunk_choices
 from planner.search.core_rows import CORE_COLUMNS, core_rows
@@ -27,6 +28,7 @@ from planner.strategy.fields import OF_RELIEF
 from planner.strategy.relief_layers import WHERE_NEEDED, relief_layers
 from planner.strategy.rows import StrategyRows, distinct_rows
 from planner.strategy.schedules import SCHEDULE_NAMES
+from planner.strategy.strategy import DISPATCHERS
 from solver.arrays import Ints
 
 SCHEDULE_COLUMNS = ("schedule", "vpp", "group", "pp_inner")
@@ -50,6 +52,7 @@ class Space:
 
     def __init__(self, problem: Problem, num_devices: int, columns: Columns | None = None) -> None:
         self.problem = problem
+        self._rules = BackEndRules(problem)
         self.pins = checked_pins(problem.constraints)
         self.columns = columns or the_software(problem).release.space.columns
         self.shape: ModelShape = model_shape(
@@ -231,12 +234,14 @@ class Space:
         """Micro-batch sizes and switches of one grid, under ``CORE_COLUMNS``: [C, R]."""
         tp, cp, _, dp, ep, _ = grid
         choices = self._batch_table(self.shape.global_batch_size // dp, tp > 1, cp, ep > 1)
-        if choices.shape[1] == 0:
+        dispatcher = self._dispatcher_code(*grid[4:])
+        if choices.shape[1] == 0 or dispatcher is None:
             self.pruned["pinned or forbidden"] += 1
             return []
         columns = np.empty((len(CORE_COLUMNS), choices.shape[1]), dtype=np.int64)
         columns[: len(grid)] = np.array(grid)[:, None]
-        columns[len(grid) :] = choices
+        columns[len(grid) : -1] = choices
+        columns[-1] = dispatcher
         return [columns]
 
     def _batch_table(self, per_replica: int, has_tp: bool, cp: int, has_ep: bool) -> Ints:
@@ -278,6 +283,15 @@ class Space:
         pinned = self.pins.get("overlap_ep")
         values = self.columns.overlap_ep if pinned is None else (bool(pinned),)
         return [int(value) for value in values] if has_ep else [0]
+
+    def _dispatcher_code(self, ep: int, etp: int) -> int | None:
+        """The one dispatcher of these degrees: pinned, or the back-end's own; None where it has no such."""
+        if ep == 1:
+            return 0
+        pinned = self.pins.get("dispatcher")
+        if pinned is None:
+            return DISPATCHERS.index(self._rules.dispatcher(ep, etp))
+        return next((DISPATCHERS.index(word) for word in self.columns.dispatchers if word == pinned), None)
 
     def _schedule_table(self, pp: int, count: int, dp: int) -> Ints:
         """(schedule, vpp, group, pp_inner) choices for ``count`` micro-batches: [C, 4]."""

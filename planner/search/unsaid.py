@@ -25,7 +25,8 @@ def with_unsaid(strategy: Strategy, given: Collection[str] | None, rules: BackEn
     if given is None:
         return strategy
     columns = rules.software.release.space.columns
-    changes = {name: value for name, value in _tied(strategy, columns) if name not in given}
+    tied = (*_tied(strategy, columns), ("dispatcher", rules.dispatcher(strategy.ep, strategy.etp)))
+    changes = {name: value for name, value in tied if name not in given}
     settled = replace(strategy, **changes)
     for option in _data_overlaps(settled, given, columns):
         if not any(set(found.fields) & set(DATA_OVERLAP) for found in rules.broken(option)):

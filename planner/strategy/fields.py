@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 
 from planner.strategy.relief_layers import RECOMPUTE_WORDS
 from planner.strategy.schedules import ScheduleName
-from planner.strategy.strategy import AxisOrder, CpKind, RecomputeModule
+from planner.strategy.strategy import DISPATCHERS, AxisOrder, CpKind, RecomputeModule
 
 Value = int | str | bool
 FieldKind = Literal["count", "switch", "word", "words"]
@@ -105,6 +105,14 @@ FIELDS = (
     _switch("overlap_param_gather", "parameter gathering beside the forward pass"),
     _switch("overlap_tp", "tp communication beside the matmul next to it"),
     _switch("overlap_ep", "expert exchange beside another micro-batch's compute"),
+    StrategyField(
+        "dispatcher",
+        "how routed tokens reach their experts: once for each (alltoall), all to all ranks (allgather), or once a node"
+        " and device (DeepEP, HybridEP)",
+        "word",
+        DISPATCHERS,
+        neutral="alltoall",
+    ),
     StrategyField(
         "axis_order",
         "order of the axes over the ranks, innermost first",

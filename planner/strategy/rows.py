@@ -1,7 +1,7 @@
 """Millions of strategies held at once, as columns.
 
-``StrategyRows`` is a structure of arrays, one row a strategy; ``strategy(i)`` gives the readable object.  Schedules
-and reliefs are coded by their index in ``SCHEDULE_NAMES`` and in the problem's relief list.
+``StrategyRows`` is a structure of arrays, one row a strategy; ``strategy(i)`` gives the readable object.  Schedules,
+dispatchers and reliefs are coded by their index in ``SCHEDULE_NAMES``, ``DISPATCHERS`` and the problem's relief list.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from planner.strategy.schedules import BREADTH_FIRST_SCHEDULES, SCHEDULE_NAMES, V_SCHEDULES
-from planner.strategy.strategy import Relief, Strategy
+from planner.strategy.strategy import DISPATCHERS, Relief, Strategy
 from solver.arrays import Ints, Mask
 
 TABLE_A_ROW = 4
@@ -40,6 +40,7 @@ class StrategyRows:
     pp_inner: Ints
     overlap_tp: Ints
     overlap_ep: Ints
+    dispatcher: Ints
     dp_replicate: Ints
     zero: Ints
     relief: Ints
@@ -96,6 +97,7 @@ class StrategyRows:
             overlap_param_gather=bool(self.overlap_param[row]),
             overlap_tp=bool(self.overlap_tp[row]),
             overlap_ep=bool(self.overlap_ep[row]),
+            dispatcher=DISPATCHERS[int(self.dispatcher[row])],
             axis_order="tp-cp-ep-pp-dp" if self.pp_inner[row] else "tp-cp-ep-dp-pp",
         )
 
@@ -203,6 +205,7 @@ def _columns(strategy: Strategy, reliefs: Sequence[Relief]) -> tuple[int, ...]:
         int(strategy.axis_order == "tp-cp-ep-pp-dp"),
         int(strategy.overlap_tp),
         int(strategy.overlap_ep),
+        DISPATCHERS.index(strategy.dispatcher),
         strategy.dp_replicate,
         strategy.zero_stage,
         list(reliefs).index(relief_of(strategy)),

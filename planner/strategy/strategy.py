@@ -7,14 +7,16 @@ tp, cp, ep, etp, pp, dp; ``dp = dp_replicate * dp_shard``.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from planner.strategy.schedules import V_SCHEDULES, ScheduleName
 
 RecomputePolicy = Literal["none", "selective", "full"]
 CpKind = Literal["none", "ring", "all_to_all"]
 AxisOrder = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
-RecomputeModule = Literal["attention_core", "norm", "activation", "mlp", "moe"]
+Dispatcher = Literal["alltoall", "allgather", "deepep", "hybridep"]
+DISPATCHERS: tuple[Dispatcher, ...] = get_args(Dispatcher)
+RecomputeModule = Literal["attention_core", "norm", "activation", "mlp", "moe", "mla_up_proj"]
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
 """What checkpointing of single PyTorch operators is called: matmuls and attention stay, the rest runs again."""
 
@@ -65,6 +67,8 @@ class Strategy:
     overlap_param_gather: bool = True
     overlap_tp: bool = False
     overlap_ep: bool = False
+    dispatcher: Dispatcher = "alltoall"
+    """How routed tokens reach their experts; without expert parallelism (ep = 1) all are one."""
     axis_order: AxisOrder = "tp-cp-ep-dp-pp"
 
     @property

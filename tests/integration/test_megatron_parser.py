@@ -55,6 +55,17 @@ ACCEPTED: dict[str, tuple[Strategy, ModelSpec]] = {
     "gqa, tp above kv heads": (Strategy(tp=8, sp=True), GQA),
     "pp": (Strategy(pp=4, num_microbatches=8), DENSE),
     "pp, fewer micro-batches than stages": (Strategy(pp=4, num_microbatches=2), DENSE),
+    "deepep": (Strategy(ep=4, dp_shard=8, dispatcher="deepep"), MOE),
+    "hybridep": (Strategy(ep=4, dp_shard=8, dispatcher="hybridep"), MOE),
+    "deepep beside overlap": (
+        replace(INTERLEAVED, ep=2, dp_shard=2, dispatcher="deepep", overlap_ep=True),
+        make_moe_model(8, num_dense=1),
+    ),
+    "all-gather": (Strategy(ep=4, dp_shard=8, dispatcher="allgather"), MOE),
+    "latent up-projections": (
+        Strategy(ep=4, dp_shard=8, recompute="selective", recompute_modules=("mla_up_proj", "norm")),
+        MLA,
+    ),
     "interleaved": (INTERLEAVED, DENSE),
     "interleaved, larger groups": (replace(INTERLEAVED, num_microbatches=12, microbatch_group_size=6), DENSE),
     "interleaved, three chunks": (replace(INTERLEAVED, vpp=3), GQA),

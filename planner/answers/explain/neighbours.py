@@ -167,7 +167,7 @@ def _coherent(made: Strategy, base: Strategy, wanted: Mapping[str, Any]) -> Stra
     elif not made.recompute_modules:
         follow["recompute_modules"] = ("attention_core",)
     if made.ep == 1:
-        follow["overlap_ep"] = False
+        follow |= {"overlap_ep": False, "dispatcher": "alltoall"}
     return replace(made, **{key: value for key, value in follow.items() if key not in wanted})
 
 

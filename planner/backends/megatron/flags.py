@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
 from planner.backends.megatron.arguments import Section, Words
+from planner.backends.megatron.dispatcher import TYPE, dispatcher_flags, dispatcher_reason
 from planner.backends.megatron.environment import is_blackwell_or_later
 from planner.backends.megatron.layout import is_even, layout_string
 from planner.backends.megatron.model_flags import model_flags, moe_flags, recipe_reasons
 from planner.backends.megatron.recompute import MODULE_FLAGS, offload_modules
 from planner.backends.megatron.token_mixers import PATTERN, pattern, way
+from planner.backends.rules.rule import rule_input
 from planner.plan.plan import Plan
 from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
@@ -56,7 +58,7 @@ def sections(plan: Plan) -> tuple[Section, ...]:
     architecture = problem.cluster.pools[0].device.architecture
     return (
         Section("Model", _layers(plan) | model_flags(problem.model, problem.workload), recipe_reasons(problem.model)),
-        Section("Experts", moe_flags(problem.model), recipe_reasons(problem.model)),
+        _experts(plan),
         Section("Parallelism", _split(plan)),
         Section("Batch", batch_flags(strategy, problem.workload)),
         Section("Precision and optimizer", precision_flags(strategy, problem.workload, architecture)),
@@ -64,6 +66,15 @@ def sections(plan: Plan) -> tuple[Section, ...]:
         Section(MEMORY_TITLE, memory_flags(plan)),
         Section("Kernels", KERNELS, {"--cross-entropy-loss-fusion": "off by default; the plan counts on it"}),
     )
+
+
+def _experts(plan: Plan) -> Section:
+    """Experts and router, with how tokens are sent and why so."""
+    model, reasons = plan.problem.model, recipe_reasons(plan.problem.model)
+    flags = moe_flags(model)
+    if flags:
+        flags, reasons = flags | dispatcher_flags(plan.chosen()), {**reasons, TYPE: dispatcher_reason(rule_input(plan))}
+    return Section("Experts", flags, reasons)
 
 
 def _layers(plan: Plan) -> dict[str, Words]:

@@ -106,7 +106,6 @@ def recipe_reasons(model: ModelSpec) -> dict[str, str]:
     recipe, stretched = routing(model), stretch(model)
     if recipe is not None:
         reasons |= {
-            "--moe-token-dispatcher-type": "the exchange that the plan's time is of",
             "--moe-router-bias-update-rate": f"balances experts without a loss ({recipe.source})",
             "--moe-router-pre-softmax": f"scores of the chosen experts are not divided by their sum ({recipe.source})",
             "--moe-router-topk-scaling-factor": f"scale of the routed experts' output ({recipe.source})",

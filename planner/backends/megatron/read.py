@@ -12,13 +12,14 @@ from typing import Any, Literal
 from planner.backends.emission.layout import Layout, StageLayout
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.megatron.arguments import ARGUMENTS_FILE, ArgumentReader, parse_arguments
+from planner.backends.megatron.dispatcher import FLEX, FLEX_BACKEND, TYPE
 from planner.backends.megatron.flags import CP_KINDS, FSDP_STRATEGIES, GROUP_SIZE, OWN_SWITCHES, SIZES, SWITCHES
 from planner.backends.megatron.layout import even_chunks, parse_layout
 from planner.backends.megatron.recompute import MODULES_BY_FLAG
 from planner.backends.megatron.token_mixers import PATTERN, parse_pattern
 from planner.errors import DocumentInvalid
 from planner.plan.plan import ChunkPlan, StageOffload, StageRecompute
-from planner.strategy.strategy import CpKind, RecomputePolicy, Strategy
+from planner.strategy.strategy import DISPATCHERS, CpKind, Dispatcher, RecomputePolicy, Strategy
 
 LAYOUT = "--pipeline-model-parallel-layout"
 
@@ -130,8 +131,20 @@ def strategy_of_degrees(
         **said | {"sp": said["sp"] and tp > 1},
         cp_kind=cp_kind(reader, cp_flag, cp_words),
         micro_batch_size=reader.integer("--micro-batch-size"),
+        dispatcher=_dispatcher(reader) if sizes["ep"] > 1 else "alltoall",
         axis_order="tp-cp-ep-pp-dp" if reader.flag("--use-tp-pp-dp-mapping") else "tp-cp-ep-dp-pp",
     )
+
+
+def _dispatcher(reader: ArgumentReader) -> Dispatcher:
+    """How routed tokens are sent.  Raises DocumentInvalid for a word that plans do not use."""
+    word = reader.word(TYPE, "alltoall")
+    said = reader.word(FLEX_BACKEND, "deepep") if word == "flex" else word
+    for known in DISPATCHERS:
+        if known == said and (word == "flex") == (known in FLEX):
+            return known
+    where = reader.at(FLEX_BACKEND if word == "flex" else TYPE)
+    raise DocumentInvalid(f"{said!r} is not a dispatcher that plans use", where=where)
 
 
 def _recompute(reader: ArgumentReader) -> RecomputePolicy:

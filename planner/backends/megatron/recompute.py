@@ -2,7 +2,8 @@
 
 Facts (megatron-core 0.19.2): ``layernorm`` acts only where the norm is a module of its own, that is on latent attention
 and in front of experts; elsewhere Transformer Engine fuses it into the next matrix (transformer_layer.py:450-520).
-``moe_act`` needs grouped experts, ``mlp`` acts on dense layers, ``moe`` on expert layers.
+``moe_act`` needs grouped experts, ``mlp`` acts on dense layers, ``moe`` on expert layers, ``mla_up_proj`` on latent
+attention (transformer_config.py:1789).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ MODULE_FLAGS: dict[RecomputeModule, str] = {
     "activation": "moe_act",
     "mlp": "mlp",
     "moe": "moe",
+    "mla_up_proj": "mla_up_proj",
 }
 MODULES_BY_FLAG: dict[str, RecomputeModule] = {flag: module for module, flag in MODULE_FLAGS.items()}
 
@@ -28,6 +30,8 @@ def cannot_recompute(model: ModelSpec, module: RecomputeModule) -> str | None:
         return "Transformer Engine fuses the norm into the next matrix, so it cannot be recomputed alone"
     if module == "activation" and not experts:
         return "only the activation of grouped experts can be recomputed alone"
+    if module == "mla_up_proj" and not latent(model):
+        return "the model has no latent attention (MLA)"
     if module == "moe" and not experts:
         return "the model has no experts"
     if module == "mlp" and all(kind.mlp is None for kind in used_kinds(model)):
@@ -47,6 +51,7 @@ def offload_modules(model: ModelSpec, recomputed: tuple[str, ...]) -> tuple[str,
         "activation": {"moe_act"},
         "moe": {"expert_fc1", "moe_act"},
         "mlp": set[str](),
+        "mla_up_proj": {"core_attn", "attn_proj"},  # its inputs are discarded; attn_proj goes with core_attn only
     }
     gone = set().union(*(dropped[module] for module in recomputed)) if recomputed else set()
     names = ["attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.backends.backend import Space
+from planner.backends.megatron.dispatcher import dispatcher_problem, usual_dispatcher
 from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.recompute import cannot_recompute
 from planner.backends.megatron.spelling import spelled
@@ -310,6 +311,12 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         _overlap_ep,
         ("overlap_ep", "ep", "vpp", "pp", "zero_stage", "recompute", "recompute_modules"),
     ),
+    SpaceRule(
+        "B17",
+        f"megatron-core 0.19.2 core/transformer/moe/token_dispatcher.py:1743, fused_a2a.py:35, {_CONFIG}:2683",
+        dispatcher_problem,
+        ("dispatcher", "ep", "etp", "overlap_ep"),
+    ),
     SpaceRule("C1", f"{_GROUPS}:882", _expert_grid, ("etp", "ep", "tp", "cp", "dp")),
     SpaceRule("C2", f"{_GROUPS}:898", _axis_order, ("axis_order", "etp", "ep", "tp", "cp")),
     SpaceRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances, ("dp_replicate", "ep")),
@@ -379,6 +386,7 @@ SPACE = Space(
     Columns(
         schedules=("1f1b", "interleaved"),
         overlap_ep=(True, False),
+        dispatchers=("alltoall", "allgather", "deepep", "hybridep"),
         uniform_recompute=True,
         # core/transformer/pipeline_parallel_layer_layout.py:97-117 asks for one embedding first and one loss last, and
         # for no layer beside them; core/transformer/transformer_block.py:703 runs a block without layers.
@@ -386,4 +394,5 @@ SPACE = Space(
     ),
     TABLE,
     spelled,
+    usual_dispatcher,
 )

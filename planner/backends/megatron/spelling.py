@@ -45,6 +45,8 @@ def plain_switches(s: Strategy, given: RuleInput) -> Strategy:
         changes["cp_kind"] = "none"
     if s.tp == 1:
         changes |= {"sp": False, "overlap_tp": False}
+    if s.ep == 1:
+        changes["dispatcher"] = "alltoall"
     if s.zero_stage == 0:
         changes |= {"overlap_param_gather": False, "dp_replicate": 1, "dp_shard": s.dp}
     if s.recompute != "selective":

@@ -45,22 +45,21 @@ DROPPED = {
     "--tp-comm-overlap": "Transformer Engine's user buffers need CUDA",
     # megatron-core 0.19.2 training/arguments.py asks for bf16 or fp16.
     "--overlap-moe-expert-parallel-comm": "experts' exchange beside nothing, as in fp32",
+    "--moe-flex-dispatcher-backend": "DeepEP and HybridEP need CUDA",
     "--moe-grouped-gemm": "experts one after the other",
     "--moe-permute-fusion": "unfused permutation",
     "--attention-backend": "unfused attention",
     "--cross-entropy-loss-fusion": "unfused loss",
     "--cross-entropy-fusion-impl": "unfused loss",
 }
-REPLACED = {"--transformer-impl": ("local", "no Transformer Engine on a CPU: Megatron's local layers")}
-ADDED = (
-    "--no-rope-fusion",
-    "--no-persist-layer-norm",
-    "--no-masked-softmax-fusion",
-    "--no-bias-dropout-fusion",
-    "--no-bias-swiglu-fusion",
-    "--no-bias-gelu-fusion",
-    "--no-gradient-accumulation-fusion",
+REPLACED = {
+    "--transformer-impl": ("local", "no Transformer Engine on a CPU: Megatron's local layers"),
+    "--moe-token-dispatcher-type": ("alltoall", "DeepEP and HybridEP need CUDA"),  # of flex alone
+}
+_UNFUSED = (
+    "rope-fusion persist-layer-norm masked-softmax-fusion bias-dropout-fusion bias-swiglu-fusion bias-gelu-fusion"
 )
+ADDED = tuple(f"--no-{name}" for name in (*_UNFUSED.split(), "gradient-accumulation-fusion"))
 _NEED_TRITON = "megatron.core.transformer.moe.ops.paged_stash"
 _DEADLINE = datetime.timedelta(seconds=90)
 
@@ -191,7 +190,7 @@ def runnable_words(path: Path) -> tuple[list[str], dict[str, str]]:
     for flag, *values in lines:
         if flag in DROPPED:
             replaced[flag] = DROPPED[flag]
-        elif flag in REPLACED:
+        elif flag in REPLACED and ("dispatcher" not in flag or values == ["flex"]):
             words += [flag, REPLACED[flag][0]]
             replaced[flag] = REPLACED[flag][1]
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, Words, write_arguments
+from planner.backends.megatron.dispatcher import FLEX, TITLES, dispatcher_reason
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import layer_offload, sections
 from planner.backends.megatron.space import TABLE
@@ -145,7 +146,21 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
     if "norm" in strategy.recompute_modules:
         lines.append("Norm recompute reaches norms that Transformer Engine does not fuse into the next matrix.")
     if mixture(model):
-        lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
+        lines += dispatch_assumptions(plan)
+    return tuple(lines)
+
+
+def dispatch_assumptions(plan: Plan) -> tuple[str, ...]:
+    """How routed tokens are sent, why so, and what that needs."""
+    s, title = plan.chosen(), TITLES[plan.chosen().dispatcher]
+    lines = [f"Tokens go to experts without a capacity limit (dropless, {title} dispatcher)."]
+    if s.ep > 1:
+        lines.append(f"Dispatcher {s.dispatcher}: {dispatcher_reason(rule_input(plan))}.")
+    if s.dispatcher in FLEX:
+        lines.append(
+            f"{title} (package deep_ep) is installed; beyond a node it writes through InfiniBand or RoCE NICs with"
+            " adaptive routing off. Its buffers are not counted. Without it: --pin dispatcher=alltoall."
+        )
     return tuple(lines)
 
 

@@ -42,6 +42,7 @@ FIELDS: tuple[Field, ...] = (
     *_model("window-size window-attn-skip-freq", "list"),
     *_model(
         "num-experts=num_moe_experts moe-router-topk moe-ffn-hidden-size moe-token-dispatcher-type moe-router-dtype"
+        " moe-flex-dispatcher-backend"
         " moe-shared-expert-intermediate-size moe-router-score-function moe-router-num-groups moe-router-group-topk"
         " moe-router-bias-update-rate moe-router-topk-scaling-factor moe-router-load-balancing-type moe-aux-loss-coeff"
         " rotary-scaling-factor mscale mscale-all-dim rope-scaling-factor"

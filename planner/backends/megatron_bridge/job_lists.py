@@ -100,9 +100,9 @@ def _list_of_value(path: str, value: Any) -> str:
 def _recipe_values(settings: Settings) -> list[str]:
     """Values of the whole configuration that change the run and that no plan has a word for."""
     lines = []
-    if settings.value("model.moe_token_dispatcher_type") == "flex" and settings.value("model.num_moe_experts") != 0:
-        backend = settings.value("model.moe_flex_dispatcher_backend") or "deepep"
-        lines.append(f"model.moe_token_dispatcher_type=flex with {backend} (all-to-all is predicted)")
+    flex = settings.value("model.moe_token_dispatcher_type") == "flex" and settings.value("model.num_moe_experts") != 0
+    if flex and settings.value("model.moe_flex_dispatcher_backend") == "ncclep":
+        lines.append("model.moe_flex_dispatcher_backend=ncclep (deepep is predicted)")
     if settings.value("model.cuda_graph_impl") not in (None, "none"):
         lines.append(f"model.cuda_graph_impl={settings.value('model.cuda_graph_impl')}")
     if settings.value("model.cpu_offloading") and settings.value("model.cpu_offloading_num_layers"):

@@ -55,4 +55,4 @@ KINDS = training_kinds(
     instead="name --backend accelerate",
 )
 TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, KINDS, *MODEL_RULES), STRATEGY_RULES)
-SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled)
+SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled, CORE_SPACE.dispatcher)

@@ -11,7 +11,7 @@ from planner.backends.megatron.flags import sections
 from planner.backends.megatron.model_flags import model_flags
 from planner.backends.megatron.model_rules import QUICK_GELU
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
-from planner.backends.megatron.write import offloads_modules, overlap_assumptions
+from planner.backends.megatron.write import dispatch_assumptions, offloads_modules, overlap_assumptions
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
 from planner.backends.megatron_bridge.space import TABLE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
@@ -106,5 +106,5 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         lines.append("fp8: weights are kept and gathered in bf16.")
     lines += overlap_assumptions(plan)
     if mixture(plan.problem.model):
-        lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
+        lines += dispatch_assumptions(plan)
     return tuple(lines)

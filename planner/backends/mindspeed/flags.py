@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
 from planner.backends.megatron.arguments import Section, Words
+from planner.backends.megatron.dispatcher import TYPE, dispatcher_flags
 from planner.backends.megatron.flags import (
     FSDP_STRATEGIES,
     SWITCHES,
@@ -50,6 +51,7 @@ def sections(plan: Plan) -> tuple[Section, ...]:
     """All arguments of a plan, under headings."""
     strategy, problem = plan.chosen(), plan.problem
     model, experts = model_flags(problem.model, problem.workload), moe_flags(problem.model)
+    experts |= dispatcher_flags(strategy) if experts else {}
     if strategy.schedule == DUALPIPEV:
         counts = [chunk.num_layers for chunk in chunks_in_model_order(layout_of(plan))]
         kinds = problem.model.layer_kinds
@@ -59,7 +61,7 @@ def sections(plan: Plan) -> tuple[Section, ...]:
         model = {flag: words for flag, words in whole.items() if flag not in experts}
     return (
         Section("Model", model, recipe_reasons(problem.model)),
-        Section("Experts", experts, recipe_reasons(problem.model)),
+        Section("Experts", experts, {**recipe_reasons(problem.model), TYPE: "the exchange that the plan's time is of"}),
         Section("Parallelism", parallel_flags(strategy, layout_of(plan))),
         Section("Batch", batch_flags(strategy, problem.workload)),
         Section("Precision and optimizer", precision_flags(problem.workload)),

@@ -30,6 +30,8 @@ ORDER: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "m
 
 def cannot_recompute(model: ModelSpec, module: RecomputeModule) -> str | None:
     """Why nothing of this model would be recomputed; None when something would."""
+    if module == "mla_up_proj":
+        return "MindSpeed brings an MLA of its own, and what its modules recompute was not read"
     if module == "moe" and not mixtures(model):
         return "the model has no experts"
     if module == "mlp" and all(kind.mlp is None for kind in used_kinds(model)):

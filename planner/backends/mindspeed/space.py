@@ -313,6 +313,7 @@ SPACE = Space(
     Columns(
         schedules=("1f1b", "interleaved", "dualpipev"),
         overlap_ep=(True, False),
+        dispatchers=("alltoall", "allgather"),  # DeepEP and HybridEP are CUDA
         overlap_tp_off=True,
         overlap_data=((True, True), (False, False)),
         uniform_recompute=True,

@@ -36,6 +36,7 @@ COLUMNS = Columns(
     zero_stages_with_pipeline=(0, 1, 2, 3),
     optimizer_offload=False,
     overlap_ep=(False,),
+    dispatchers=("deepep",),
     overlap_data=((True, True), (True, False)),
     uniform_recompute=True,
 )
@@ -47,4 +48,4 @@ RULES: tuple[SpaceRule, ...] = (
     ),
 )
 KINDS = training_kinds("NeMo v2.4.0 nemo/collections/llm/peft/lora.py", bases=SIXTEEN_BIT)
-SPACE = Space(COLUMNS, RuleTable("nemo", (KINDS,), RULES))
+SPACE = Space(COLUMNS, RuleTable("nemo", (KINDS,), RULES), dispatcher=lambda _given: "deepep")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.strategy.schedules import ScheduleName
-from planner.strategy.strategy import RecomputeModule
+from planner.strategy.strategy import Dispatcher, RecomputeModule
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class Columns:
     optimizer_offload: bool = True
     activation_offload: bool = True
     overlap_ep: tuple[bool, ...] = (True,)
+    dispatchers: tuple[Dispatcher, ...] = ("alltoall",)
+    """Ways to send routed tokens; the search takes the one that the space's ``dispatcher`` names."""
     overlap_tp: bool = True
     """Whether tensor-parallel collectives are overlapped, which they are with sequence parallelism."""
     overlap_tp_off: bool = False

@@ -64,7 +64,7 @@ def plain_spelling(s: Strategy) -> dict[str, Any]:
     if s.cp == 1:
         changes["cp_kind"] = "none"
     if s.ep == 1:
-        changes["overlap_ep"] = False
+        changes |= {"overlap_ep": False, "dispatcher": "alltoall"}
     if s.pp == 1 or s.dp == 1:
         changes["axis_order"] = "tp-cp-ep-dp-pp"
     if s.recompute != "selective":

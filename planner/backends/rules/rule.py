@@ -31,6 +31,8 @@ class RuleInput:
     layout: Layout | None = None
     scale_up_devices: int = 0
     device_memory_bytes: int = 0
+    scale_up_kind: str = ""
+    """As in ``profiles.cluster.ScaleUp``; empty while the cluster is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def rule_input(plan: Plan) -> RuleInput:
         architecture=pool.device.architecture,
         scale_up_devices=scale_up_devices(plan.problem.cluster),
         device_memory_bytes=pool.device.memory_bytes,
+        scale_up_kind=pool.scale_up.kind,
         layers_per_chunk=tuple(chunk.num_layers for chunk in chunks_in_model_order(layout)),
         layout=layout,
     )

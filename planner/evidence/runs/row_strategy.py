@@ -43,7 +43,7 @@ WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
 """What states and activations are kept as; fp32 runs are costed as if they kept 16 bit (their sources have no memory
 figures)."""
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
-NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe")
+NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe", "mla_up_proj")
 """What a row may list in its recompute column, separated by commas."""
 EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)
 ONCE_A_NODE = re.compile(r"\b(DeepEP|HybridEP)\b", re.IGNORECASE)

@@ -49,6 +49,18 @@ DISPATCH_FRACTION = 0.88
 """Of a NIC's line rate, in dispatch and combine kernels that write to it straight from device memory (see module)."""
 
 
+DISPATCH_SMS = 20
+"""Multiprocessors that DeepEP's kernels take while they run, as Megatron-Core sets them where nobody says otherwise
+(core 0.19.2 transformer/moe/token_dispatcher.py:1278); HybridEP's are taken to be as many."""
+MULTIPROCESSORS = {"ampere": 108, "hopper": 132, "blackwell": 148}
+"""Of A100, H100 and B200 (NVIDIA's architecture papers)."""
+
+
+def dispatch_share(architecture: str) -> float:
+    """The part of the compute that dispatch kernels take from what they overlap with."""
+    return DISPATCH_SMS / MULTIPROCESSORS.get(architecture, 132)
+
+
 @dataclass(frozen=True, slots=True)
 class Routing:
     """How many experts a token meets, and the groups of experts that it may choose them from."""

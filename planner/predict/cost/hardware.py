@@ -79,14 +79,29 @@ class Hardware:
             op, np.asarray(size_bytes), np.asarray(group_size), np.asarray(stride), model_s
         )
 
-    def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, routing: Routing) -> Array:
+    def expert_exchange_s(
+        self,
+        size_bytes: Array,
+        group_size: Array,
+        stride: Array,
+        routing: Routing,
+        once: NDArray[np.bool_] | None = None,
+    ) -> Array:
         """Seconds of one exchange of routed tokens as the back-end's dispatcher sends them.
 
-        ``size_bytes``: hidden states of a rank, once for each of a token's experts.  A measured all_to_all corrects the
-        model of a dispatcher that sends otherwise by as much as it does that of an all_to_all.
+        ``size_bytes``: hidden states of a rank, once for each of a token's experts; ``once``: where they are sent once
+        a node and device, whatever the back-end does by itself.  A measured all_to_all corrects the model of a
+        dispatcher that sends otherwise by as much as it does that of an all_to_all.
         """
-        if self.physics.dispatch == "expert":
-            return self.collective_s("all_to_all", size_bytes * routing.hottest(group_size), group_size, stride)
+        if self.physics.dispatch == "expert" and (once is None or not once.all()):
+            each_s = self.collective_s("all_to_all", size_bytes * routing.hottest(group_size), group_size, stride)
+            if once is None or not once.any():
+                return each_s
+            return np.where(once, self._once_s(size_bytes, group_size, stride, routing), each_s)
+        return self._once_s(size_bytes, group_size, stride, routing)
+
+    def _once_s(self, size_bytes: Array, group_size: Array, stride: Array, routing: Routing) -> Array:
+        """The same where tokens are sent once a node and device."""
         once_s = dispatch_s(size_bytes / routing.top_k, group_size, stride, self.levels, routing)
         if self.measured_links is not None:
             time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)

@@ -58,6 +58,7 @@ FUSED_KERNELS: dict[str, tuple[float, float]] = {
 EXPERT_KERNELS: dict[str, dict[str, tuple[float, float]]] = {
     "expert": {"router": (12, 12), "expert_choice": (0, 0), "dispatch": (23, 8), "combine": (6, 5)},
     "node": {"router": (12, 12), "expert_choice": (0, 0), "dispatch": (12, 5), "combine": (3, 4)},
+    "gathered": {"router": (12, 12), "expert_choice": (0, 0), "dispatch": (15, 8), "combine": (4, 4)},
 }
 """Launches around routed experts by what the dispatcher sends once (``Physics.dispatch``), read off Megatron-Core
 0.19.2 (transformer/moe/) with fused router and permutation.
@@ -65,7 +66,9 @@ EXPERT_KERNELS: dict[str, dict[str, tuple[float, float]]] = {
 Router: product and cast, fused top-k, scores and fused auxiliary loss, its collective, the log of it.  All-to-all
 dispatch: counting tokens (sums, gather of counts, copies to the host: 12), row map and permutation (3), exchange of
 tokens and of probabilities (3 each), sorting by expert (2); back: sorting, exchange, un-permutation.  DeepEP: indices
-and layout (5), counting and sending (2), one-hot rows (2), permutation (3); back: un-permutation, combine.
+and layout (5), counting and sending (2), one-hot rows (2), permutation (3); back: un-permutation, combine.  Gathered:
+map, probabilities and tokens (3), local columns and counts (5), permutation (3), local probabilities (4); back:
+un-permutation, cast, scatter, cast.
 """
 ENDS = frozenset({"embedding", "head", "mtp"})
 EAGER_KERNELS: dict[str, tuple[float, float]] = {
@@ -107,7 +110,9 @@ def host_s(
         if operator.op_class in traits.graphed and operator.module not in ENDS:
             continue
         weight = traits.expert_launches if operator.module == "moe" else 1.0
-        kernels = tuple(weight * (each + casts_of(operator, casts=casts)) for each in kernels_of(operator, traits))
+        kernels = tuple(
+            weight * (each + casts_of(operator, casts=casts)) for each in kernels_of(operator, traits, keys)
+        )
         forward += kernels[0]
         backward += kernels[1] + (traits.parameter_hooks if operator.parameters and not operator.frozen else 0.0)
         if operator.op_class == "grouped_matmul" and traits.each_expert_s:
@@ -160,17 +165,28 @@ def _collectives(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:
     return np.ones(len(keys)), np.where(sp, 1.0, 0.0)
 
 
+def _as_sent(own: tuple[float, float], name: str, keys: LayerKeys) -> tuple[Array | float, Array | float]:
+    """The same under the keys' dispatchers; ``own``: of the back-end's own one."""
+    if not (keys.once.any() or keys.gathered.any()):
+        return own
+    once, gathered = EXPERT_KERNELS["node"][name], EXPERT_KERNELS["gathered"][name]
+    forward, backward = (
+        np.where(keys.once, once[way], np.where(keys.gathered, gathered[way], own[way])) for way in (0, 1)
+    )
+    return forward, backward
+
+
 def casts_of(operator: Operator, *, casts: bool) -> float:
     """Kernels that bring a matmul's input (backward: its gradient) into 8 bit, where matmuls run so."""
     return 1.0 if casts and operator.op_class in ("matmul", "grouped_matmul") and operator.module != "head" else 0.0
 
 
-def kernels_of(operator: Operator, traits: Physics) -> tuple[float, float]:
-    """Kernels of one operator, forward and backward."""
+def kernels_of(operator: Operator, traits: Physics, keys: LayerKeys) -> tuple[Array | float, Array | float]:
+    """Kernels of one operator, forward and backward; of the exchange of routed tokens as each key sends them."""
     if operator.module == "moe":
         found = EXPERT_KERNELS[traits.dispatch].get(operator.name)
         if found is not None:
-            return found
+            return _as_sent(found, operator.name, keys)
     if operator.op_class == "attention" and traits.attention == "unfused":
         return UNFUSED_ATTENTION_KERNELS
     eager = EAGER_KERNELS.get(operator.op_class) if traits.eager_pointwise else None

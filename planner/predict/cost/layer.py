@@ -16,11 +16,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from planner.model.operator import SCANS, Operator
-from planner.predict.cost.expert_exchange import routing_of
+from planner.predict.cost.expert_exchange import dispatch_share, routing_of
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.launches import host_s
 from planner.predict.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
-from planner.predict.cost.overlap import exposed_s
+from planner.predict.cost.overlap import SLOWDOWN, exposed_s
 from planner.predict.cost.payload import (
     RING_BACKWARD,
     column_reductions,
@@ -28,6 +28,7 @@ from planner.predict.cost.payload import (
     ends_experts,
     exchanged_bytes,
     gathered_bytes,
+    gathered_token_bytes,
     key_value_bytes,
     reduced_bytes,
     routed_bytes,
@@ -195,7 +196,9 @@ def _sum(
             _add_ep(sums, operator, keys, hardware)
     local = sums.dense_parameters + sums.expert_parameters
     sums.weight_gradient_s += accumulation_s(local, hardware)
-    overlapped = exposed_s(sums.ep_s, EP_OVERLAP_WINDOW * (sums.forward_s + sums.backward_s))
+    window_s = EP_OVERLAP_WINDOW * (sums.forward_s + sums.backward_s)
+    taken = np.where(keys.once, dispatch_share(hardware.pool.device.architecture), SLOWDOWN)
+    overlapped = exposed_s(sums.ep_s, window_s, slowdown=np.maximum(taken, SLOWDOWN))
     ep_s = np.where(keys.overlap_ep > 0, overlapped, sums.ep_s)
     sums.communication_forward_s += 0.5 * ep_s
     sums.communication_backward_s += 0.5 * ep_s
@@ -341,9 +344,25 @@ def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
     size, routing = routed_bytes(operator, keys), routing_of(operator, keys.routing)
     carried = dispatched_fraction(narrow=hardware.physics.narrow_dispatch, eight_bit=hardware.rates.casts)
-    combine_s = dispatch_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, routing)
+    combine_s = dispatch_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, routing, keys.once)
     if carried != 1.0:
-        dispatch_s = hardware.expert_exchange_s(carried * size, keys.ep, keys.etp, routing)
+        dispatch_s = hardware.expert_exchange_s(carried * size, keys.ep, keys.etp, routing, keys.once)
     gathered = size * keys.etp * keys.hottest(operator.num_experts)
     gather_s = hardware.groups_collective_s("all_gather", gathered, keys.etp_groups)
-    sums.ep_s += 2.0 * (dispatch_s + combine_s) + 4.0 * gather_s
+    exchange_s = 2.0 * (dispatch_s + combine_s) + 4.0 * gather_s
+    if keys.gathered.any():
+        exchange_s = np.where(keys.gathered, _gathered_s(operator, keys, hardware), exchange_s)
+    sums.ep_s += exchange_s
+
+
+def _gathered_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
+    """Gathering all ranks' tokens, scattering the sums of their experts' outputs, and both backward: [K]."""
+    sent, ranks, neighbours = gathered_token_bytes(operator, keys), keys.ep * keys.etp, np.ones(len(keys))
+    return sum(
+        (
+            hardware.collective_s(operation, size, ranks, neighbours)
+            for operation in ("all_gather", "reduce_scatter")
+            for size in sent
+        ),
+        start=np.zeros(len(keys)),
+    )

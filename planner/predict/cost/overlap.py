@@ -20,7 +20,12 @@ WINDOW_FRACTION = 0.85
 SLOWDOWN = 0.13
 
 
-def exposed_s(communication_s: Array, window_s: Array, tail_fraction: Array | float = 0.0) -> Array:
+def exposed_s(
+    communication_s: Array,
+    window_s: Array,
+    tail_fraction: Array | float = 0.0,
+    slowdown: Array | float = SLOWDOWN,
+) -> Array:
     """Seconds that an overlapped communication adds to the step; ``tail_fraction`` of it can never be hidden."""
-    hidden_gain_s = (1.0 - SLOWDOWN) * WINDOW_FRACTION * window_s
-    return np.maximum((tail_fraction + SLOWDOWN) * communication_s, communication_s - hidden_gain_s)
+    hidden_gain_s = (1.0 - slowdown) * WINDOW_FRACTION * window_s
+    return np.maximum((tail_fraction + slowdown) * communication_s, communication_s - hidden_gain_s)

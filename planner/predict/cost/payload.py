@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from planner.model.operator import SCANS, Operator
 from planner.predict.collective import Collective
+from planner.predict.cost.expert_exchange import distinct_parts, routing_of
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.framework_kept import separate_outputs
 from planner.strategy.strategy import Relief
@@ -96,6 +97,16 @@ def token_bytes(operator: Operator, keys: LayerKeys) -> Array:
 def routed_bytes(operator: Operator, keys: LayerKeys) -> Array:
     """The same, once for each of their experts: [K]."""
     return token_bytes(operator, keys) * operator.tokens_per_token
+
+
+def gathered_token_bytes(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:
+    """Tokens of all ranks that share the experts, as they are gathered, and their fp32 sums: two [K].
+
+    Megatron-Core scatters the sums in the routing probabilities' fp32 (core 0.19.2
+    transformer/moe/token_dispatcher.py:361-366), and gathers their gradients in it.
+    """
+    whole = token_bytes(operator, keys) * keys.ep * keys.etp
+    return whole, 2.0 * whole
 
 
 def dispatched_fraction(*, narrow: bool, eight_bit: bool) -> float:
@@ -188,13 +199,30 @@ def _context_exchanges(operator: Operator, keys: LayerKeys) -> tuple[Exchange, .
 
 def _expert_exchanges(operator: Operator, keys: LayerKeys, dispatched: float) -> tuple[Exchange, ...]:
     """Dispatch and combine each way, counted as one kind where both carry the same; a gather and a scatter over etp."""
-    size, one = routed_bytes(operator, keys), np.ones(len(keys))
+    size, one = routed_bytes(operator, keys), _where(~keys.gathered)
     gathered = size * keys.etp
+    reached = distinct_parts(routing_of(operator), keys.ep) / operator.tokens_per_token
+    sent = size * np.where(keys.once, reached, 1.0)
     parts, times = ((1.0,), 2.0 * one) if dispatched == 1.0 else ((dispatched, 1.0), one)
     return (
-        *(Exchange("ep", "all_to_all", part * size, keys.ep, times, times) for part in parts),
+        *(Exchange("ep", "all_to_all", part * sent, keys.ep, times, times) for part in parts),
         Exchange("etp", "all_gather", gathered, keys.etp, one, one),
         Exchange("etp", "reduce_scatter", gathered, keys.etp, one, one),
+        *_gathered_exchanges(operator, keys),
+    )
+
+
+def _gathered_exchanges(operator: Operator, keys: LayerKeys) -> tuple[Exchange, ...]:
+    """Tokens gathered and sums scattered forward, each way back in the backward pass, where a key does so."""
+    if not keys.gathered.any():
+        return ()
+    (tokens, sums), ranks = gathered_token_bytes(operator, keys), keys.ep * keys.etp
+    yes, no = _where(keys.gathered), np.zeros(len(keys))
+    return (
+        Exchange("ep", "all_gather", tokens, ranks, yes, no),
+        Exchange("ep", "reduce_scatter", sums, ranks, yes, no),
+        Exchange("ep", "reduce_scatter", tokens, ranks, no, yes),
+        Exchange("ep", "all_gather", sums, ranks, no, yes),
     )
 
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from planner.model.builtin import builtin_model
 from planner.model.operators import layer_operators
-from planner.predict.cost.expert_exchange import Routing, dispatch_s, distinct_parts, routing_of
+from planner.predict.cost.expert_exchange import Routing, dispatch_s, dispatch_share, distinct_parts, routing_of
 from planner.predict.cost.hardware import Hardware, hardware_of
-from planner.predict.cost.payload import dispatched_fraction
+from planner.predict.cost.launches import host_s
+from planner.predict.cost.layer import operator_sum
+from planner.predict.cost.payload import dispatched_fraction, exchanges
+from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.physics.physics import Physics
+from planner.question.routing import EVEN
+from planner.strategy.strategy import DISPATCHERS, Dispatcher
 from profiles.catalogue import load_cluster
 from profiles.scaling import scale_cluster
 
@@ -100,3 +106,75 @@ def test_the_model_says_which_groups_a_token_may_reach() -> None:
     model = builtin_model("deepseek-v3")
     last = next(operator for operator in layer_operators(model, 1) if operator.name == "experts_down")
     assert routing_of(last) == Routing(8.0, 8, 4, 256)
+
+
+def _keys(word: Dispatcher, ep: int, overlap: float = 0.0) -> LayerKeys:
+    named = {"ep": ep, "overlap_ep": overlap, "dispatcher": DISPATCHERS.index(word)}
+    columns = {name: np.array([float(named.get(name, name not in ("sp", "overlap_tp")))]) for name in KEY_COLUMNS}
+    return LayerKeys(**columns, sequence_length=4096, routing=EVEN)
+
+
+def _exchange_s(word: Dispatcher, ep: int, physics: Physics, overlap: float = 0.0) -> float:
+    operators = layer_operators(builtin_model("deepseek-v3"), 1)
+    return float(operator_sum(operators, _keys(word, ep, overlap), _h800(64, physics)).ep_s[0])
+
+
+def test_a_key_that_is_sent_once_is_priced_as_a_back_end_that_does_so_by_itself() -> None:
+    own, said, each = (
+        _exchange_s("alltoall", 64, Physics(dispatch="node")),
+        _exchange_s("deepep", 64, Physics()),
+        _exchange_s("alltoall", 64, Physics()),
+    )
+    assert said == own
+    assert said < 0.7 * each
+    assert _exchange_s("hybridep", 64, Physics()) == said
+
+
+def test_an_all_gather_is_priced_by_hand() -> None:
+    """4,096 tokens of 7,168 elements from each of 8 ranks: 16 bit one way and fp32 the other, forward and backward."""
+    hardware, whole = _h800(64, Physics()), 8 * 4096 * 7168 * 2.0
+    eight, one = np.array([8.0]), np.ones(1)
+    parts = [
+        hardware.collective_s(operation, np.array([size]), eight, one)[0]
+        for operation in ("all_gather", "reduce_scatter")
+        for size in (whole, 2.0 * whole)
+    ]
+    assert _exchange_s("allgather", 8, Physics()) == pytest.approx(sum(parts))
+
+
+def test_the_bill_counts_a_token_once_a_device_or_all_of_them() -> None:
+    (down,) = [each for each in layer_operators(builtin_model("deepseek-v3"), 1) if each.name == "experts_down"]
+    found: dict[str, list[tuple[Any, ...]]] = {
+        word: [
+            (one.axis, one.operation, float(one.size_bytes[0]), float((one.forward + one.backward)[0])) for one in sent
+        ]
+        for word in DISPATCHERS
+        for sent in [exchanges(down, _keys(word, 64), narrow=False)]
+    }
+    token = 4096 * 7168 * 2.0
+    assert found["alltoall"][0] == ("ep", "all_to_all", 8 * token, 4.0)
+    reached = float(distinct_parts(LIMITED, np.array([64.0]))[0])
+    assert found["deepep"][0] == ("ep", "all_to_all", pytest.approx(reached * token), 4.0)
+    assert [each for each in found["allgather"] if each[3]] == [
+        ("ep", "all_gather", 64 * token, 1.0),
+        ("ep", "reduce_scatter", 128 * token, 1.0),
+        ("ep", "reduce_scatter", 64 * token, 1.0),
+        ("ep", "all_gather", 128 * token, 1.0),
+    ]
+
+
+def test_kernels_of_a_dispatcher_take_their_multiprocessors_from_what_they_overlap() -> None:
+    """20 of 132 multiprocessors of Hopper: more than the 13 % that any overlap costs."""
+    hidden, plain = (_exchange_s("deepep", 8, Physics(), overlap) for overlap in (1.0, 0.0))
+    assert hidden == pytest.approx(20 / 132 * plain)
+    hidden, plain = (_exchange_s("allgather", 8, Physics(), overlap) for overlap in (1.0, 0.0))
+    assert hidden == pytest.approx(0.13 * plain)
+    assert [round(dispatch_share(name), 3) for name in ("ampere", "hopper", "blackwell")] == [0.185, 0.152, 0.135]
+
+
+def test_launches_follow_the_dispatcher_of_each_key() -> None:
+    traits, operators = Physics(launch_s=1e-6), layer_operators(builtin_model("deepseek-v3"), 1)
+    times = {word: host_s(operators, _keys(word, 8), traits)[0][0] for word in DISPATCHERS}
+    assert times["alltoall"] - times["deepep"] == pytest.approx((23 + 6 - 12 - 3) * 1e-6)
+    assert times["alltoall"] - times["allgather"] == pytest.approx((23 + 6 - 15 - 4) * 1e-6)
+    assert times["hybridep"] == times["deepep"]

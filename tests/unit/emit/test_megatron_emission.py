@@ -9,6 +9,9 @@ import pytest
 from planner.backends.emission.write import write_emission
 from planner.backends.megatron.arguments import argument_vector, parse_arguments
 from planner.backends.megatron.model_flags import list_pattern, model_flags, moe_flags
+from planner.backends.megatron.recompute import offload_modules
+from planner.backends.megatron.space import TABLE
+from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec
@@ -122,6 +125,20 @@ def test_full_recompute_is_one_number_for_all_chunks() -> None:
     )
     arguments = parse_arguments(emit(plan, "torchrun").files["megatron.args"])
     assert arguments["--recompute-num-layers"] == ("4",)
+
+
+def test_latent_up_projections_are_recomputed_and_read_back() -> None:
+    relief = Strategy(ep=2, dp_shard=2, recompute="selective", recompute_modules=("mla_up_proj",))
+    latent = make_plan(relief, make_mla_model())
+    assert parse_arguments(emit(latent, "torchrun").files["megatron.args"])["--recompute-modules"] == ("mla_up_proj",)
+    (broken,) = TABLE.violations(rule_input(make_plan(relief, make_moe_model())))
+    assert (broken.rule, "no latent attention" in broken.message) == ("megatron.P2", True)
+
+
+def test_what_up_projections_make_again_does_not_go_to_the_host() -> None:
+    modules = offload_modules(make_mla_model(), ("mla_up_proj",))
+    assert not {"core_attn", "attn_proj"} & set(modules)
+    assert {"attn_norm", "qkv_linear", "mlp_norm"} <= set(modules)
 
 
 def test_norms_in_front_of_experts_can_be_recomputed() -> None:

@@ -80,6 +80,7 @@ BROKEN: dict[str, RuleInput] = {
     "B14": given(Strategy(tp=8), hybrid("qwen3_next")),
     "B15": given(Strategy(cp=2, cp_kind="ring"), hybrid("deepseek_v32")),
     "B16": given(Strategy(pp=2), hybrid("nemotron_h"), layers=(8, 0)),
+    "B17": given(Strategy(ep=2, dp_shard=2, dispatcher="deepep"), MOE, precision="fp16"),
     "C1": given(Strategy(tp=2, sp=True, ep=8, etp=2), MOE),
     "C2": given(Strategy(cp=2, cp_kind="ring", pp=2, axis_order="tp-cp-ep-pp-dp")),
     "C4": given(Strategy(ep=8, dp_replicate=2, dp_shard=4), MOE),

@@ -172,7 +172,7 @@ torchrun --nproc_per_node 8 --nnodes 8 pretrain_gpt.py {TINY} {WORK} --multi-lat
             "top_k": 4,
             "ep": 8,
             "devices": 64,
-            "recompute_modules": ("activation", "norm"),
+            "recompute_modules": ("mla_up_proj", "activation", "norm"),
             "optimizer_offload": True,
         },
     ),

@@ -135,6 +135,18 @@ def test_recomputing_experts_keeps_their_input_and_branch_output() -> None:
     assert {"experts_up", "experts_activation", "experts_down", "shared_down"} <= freed
 
 
+def test_recomputing_latent_up_projections_keeps_the_latents() -> None:
+    """Queries, keys and values go: 128 heads of 192 + 192 + 128 a token; latents of 1,536 and 512 stay."""
+    operators = layer_operators(builtin_model("deepseek-v3"), 1)
+    assert region(operators, "mla_up_proj") == {"q_up", "kv_up", "rope"}
+    assert freed_operators(operators, ["mla_up_proj"]) == {"attention_core"}
+    kept = {op.name: op.saved_width for op in operators}
+    assert (kept["attention_core"], kept["q_up"], kept["kv_up"]) == (128 * (192 + 192 + 128), 1536, 512)
+    grouped = layer_operators(builtin_model("mixtral-8x7b"), 0)
+    assert region(grouped, "mla_up_proj") == frozenset()
+    assert freed_operators(grouped, ["mla_up_proj"]) == frozenset()
+
+
 def test_attention_context_counts_windows_exactly() -> None:
     for length, window in ((7, 3), (5, 5), (4, 9), (6, 1)):
         seen = [min(token + 1, window) for token in range(length)]

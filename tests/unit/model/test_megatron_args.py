@@ -142,7 +142,7 @@ _TWO_LAYERS = (
         ("", ("attention_core",)),
         # The switch wins (Megatron-LM core 0.19.2 training/arguments.py:589).
         ("--recompute-granularity full", ("attention_core",)),
-        ("--recompute-modules mlp moe_act mla_up_proj", ("mlp", "activation")),
+        ("--recompute-modules mlp moe_act mla_up_proj", ("mlp", "activation", "mla_up_proj")),
     ],
 )
 def test_recompute_activations_is_selective(more: str, modules: tuple[str, ...]) -> None:

@@ -74,13 +74,22 @@ def test_fields_of_the_strategy(more: str, expected: dict[str, Any]) -> None:
         ("--tensor-model-parallel-size 4 --expert-tensor-parallel-size 1", {"etp": 1}),
         ("--expert-model-parallel-size 8", {"ep": 8, "etp": None}),
         ("--overlap-moe-expert-parallel-comm", {"overlap_ep": True}),
+        ("--moe-token-dispatcher-type alltoall", {"dispatcher": "alltoall"}),
+        ("--moe-token-dispatcher-type flex", {"dispatcher": "deepep"}),
+        ("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep", {"dispatcher": "hybridep"}),
+        (
+            "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend ncclep --moe-enable-deepep",
+            {"dispatcher": "deepep"},
+        ),
+        ("--expert-model-parallel-size 8", {"dispatcher": "allgather"}),
+        ("", {"dispatcher": None}),
         (
             "--recompute-activations --moe-layer-recompute",
             {"recompute": "selective", "recompute_modules": ("attention_core", "moe")},
         ),
         (
             "--recompute-granularity selective --recompute-modules moe_act layernorm mla_up_proj",
-            {"recompute_modules": ("activation", "norm")},
+            {"recompute_modules": ("activation", "norm", "mla_up_proj")},
         ),
     ],
 )
@@ -206,8 +215,8 @@ def test_a_program_of_another_model_is_told() -> None:
         ("--context-parallel-size 2 --cp-comm-type a2a+p2p", "--cp-comm-type a2a+p2p (taken as a ring)"),
         ("--optimizer lion", "--optimizer lion (taken as adam)"),
         (
-            "--recompute-granularity selective --recompute-modules core_attn mla_up_proj",
-            "--recompute-modules mla_up_proj",
+            "--recompute-granularity selective --recompute-modules core_attn shared_experts",
+            "--recompute-modules shared_experts",
         ),
         (
             "--use-precision-aware-optimizer --exp-avg-dtype fp8 --exp-avg-sq-dtype fp8",
@@ -215,7 +224,10 @@ def test_a_program_of_another_model_is_told() -> None:
         ),
         ("--hidden-dropout 0.1", "--hidden-dropout 0.1"),
         ("--cuda-graph-impl local", "--cuda-graph-impl local"),
-        ("--moe-token-dispatcher-type flex", "--moe-token-dispatcher-type flex"),
+        (
+            "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend ncclep",
+            "--moe-flex-dispatcher-backend ncclep (taken as deepep)",
+        ),
     ],
 )
 def test_values_that_are_not_modelled_are_told(more: str, line: str) -> None:
@@ -227,7 +239,6 @@ def test_values_that_are_not_modelled_are_told(more: str, line: str) -> None:
     [
         "--hidden-dropout 0.0",
         "--cuda-graph-impl none",
-        "--moe-token-dispatcher-type alltoall",
         "--attention-backend flash",
     ],
 )

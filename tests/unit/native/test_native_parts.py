@@ -39,7 +39,8 @@ MODELS = [tiny_llama(), tiny_llama(tie_embeddings=True), tiny_gpt2(), tiny_qwen3
 def test_capabilities_name_what_the_trainer_has() -> None:
     assert set(ACTIVATIONS) == ACTIVATION_NAMES
     assert set(SINGLE) | set(SEVERAL) == set(get_args(ScheduleName))
-    assert set(get_args(RecomputeModule)) == RECOMPUTE_MODULES
+    # The trainer builds no latent attention (rule M1), whose projections the last module is.
+    assert set(get_args(RecomputeModule)) - {"mla_up_proj"} == RECOMPUTE_MODULES
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
