@@ -12,9 +12,11 @@ from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.space import PROBLEM_RULES as CORE_PROBLEM_RULES
 from planner.backends.megatron.space import SPACE as CORE_SPACE
 from planner.backends.megatron.space import STRATEGY_RULES as CORE_RULES
+from planner.backends.megatron_bridge.adapters import QUESTION_RULES as ADAPTER_QUESTION_RULES
+from planner.backends.megatron_bridge.adapters import STRATEGY_RULES as ADAPTER_RULES
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.token_mixers import beyond_attention
-from planner.backends.rules.training_kinds import training_kinds
+from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
 
 _CONFIG = "megatron-bridge 0.6.2 training/config.py"
 
@@ -49,10 +51,12 @@ PROBLEM_RULES: tuple[SpaceRule, ...] = (
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
     *CORE_RULES,
     SpaceRule("X1", f"{_CONFIG}:1116", _fsdp_order, ("axis_order", "zero_stage")),
+    *ADAPTER_RULES,
 )
 KINDS = training_kinds(
-    "megatron-bridge 0.6.2 peft/lora.py, peft/dora.py",
+    "megatron-bridge 0.6.2 peft/canonical_lora.py, peft/dora.py",
+    bases=SIXTEEN_BIT,
     instead="name --backend accelerate",
 )
-TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, KINDS, *MODEL_RULES), STRATEGY_RULES)
+TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, KINDS, *ADAPTER_QUESTION_RULES, *MODEL_RULES), STRATEGY_RULES)
 SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled)

@@ -12,6 +12,7 @@ from planner.backends.megatron.model_flags import model_flags
 from planner.backends.megatron.model_rules import QUICK_GELU
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.write import offloads_modules, overlap_assumptions
+from planner.backends.megatron_bridge.adapters import CLASSES, adapter_class, adapter_fields
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
 from planner.backends.megatron_bridge.space import TABLE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
@@ -61,11 +62,33 @@ def recipe(plan: Plan) -> str:
         "HIDDEN": model.hidden_size,
         "HEADS": used_kinds(model)[0].attention.num_heads,
         "TOKENS": workload.sequence_length,
+        **_adapters(plan),
     }
     text = (Path(__file__).parent / "recipe.py.txt").read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
     return filled(text)
+
+
+def _adapters(plan: Plan) -> dict[str, str]:
+    """The lines of a recipe with adapters; without them they are empty."""
+    training = plan.problem.workload.trained
+    if not training.adapters:
+        return dict.fromkeys(("OS", "ADAPTER_IMPORT", "ADAPTERS", "CHECKPOINT", "PEFT"), "")
+    name = adapter_class(training)
+    fields = "".join(
+        f"    {key!r}: {value!r},\n" for key, value in adapter_fields(training, plan.problem.model).items()
+    )
+    return {
+        "OS": "import os\n",
+        "ADAPTER_IMPORT": f"from megatron.bridge.peft.{CLASSES[name]} import {name}\n",
+        "ADAPTERS": (
+            "# Adapters beside the frozen base.  YOUR base: MODEL_PATH, a Megatron or Hugging Face checkpoint folder.\n"
+            f"ADAPTERS = {name}\nADAPTER_FIELDS = {{\n{fields}}}\n".replace("'", '"')
+        ),
+        "CHECKPOINT": 'pretrained_checkpoint=os.environ.get("MODEL_PATH")',
+        "PEFT": "        peft=ADAPTERS(**ADAPTER_FIELDS),\n",
+    }
 
 
 def fusions(plan: Plan) -> dict[str, bool]:
@@ -104,7 +127,23 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
     ]
     if plan.problem.workload.precision == "fp8":
         lines.append("fp8: weights are kept and gathered in bf16.")
-    lines += overlap_assumptions(plan)
+    lines += [*_adapter_assumptions(plan), *overlap_assumptions(plan)]
     if mixture(plan.problem.model):
         lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
+    return tuple(lines)
+
+
+def _adapter_assumptions(plan: Plan) -> tuple[str, ...]:
+    training = plan.problem.workload.trained
+    if not training.adapters:
+        return ()
+    lines = [
+        f"{RECIPE_FILE}: adapters of Bridge's {adapter_class(training)}, alpha twice the rank, dropout 0; their base is"
+        " loaded from MODEL_PATH, which must be set.",
+        "The rank of adapters is split over tp as well, which the plan does not count as less memory.",
+    ]
+    if mixture(plan.problem.model):
+        lines.append("Routed experts have no adapters.")
+    if training.dora and not latent(plan.problem.model):
+        lines.append("DoRA: one A serves q, k and v and one gate and up; the plan counts an A for each.")
     return tuple(lines)
