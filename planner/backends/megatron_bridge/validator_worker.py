@@ -44,17 +44,21 @@ def container(request: dict[str, Any]) -> Any:
     """The container that the emitted recipe starts from."""
     import torch
     from megatron.bridge.models import GPTModelProvider
+    from megatron.bridge.models.hybrid.hybrid_provider import HybridModelProvider
     from megatron.bridge.models.mla_provider import MLAModelProvider
     from megatron.bridge.training import config as bridge
     from megatron.bridge.training.comm_overlap import CommOverlapConfig
     from megatron.bridge.training.mixed_precision import get_mixed_precision_config
 
     values = request["overrides"]
-    provider = MLAModelProvider if values.get("model.multi_latent_attention") else GPTModelProvider
+    latent, pattern = values.get("model.multi_latent_attention"), values.get("model.hybrid_layer_pattern")
+    provider = HybridModelProvider if pattern else MLAModelProvider if latent else GPTModelProvider
     sizes = {name: values[f"model.{name}"] for name in ("num_layers", "hidden_size", "num_attention_heads")}
     tokens = values["model.seq_length"]
     gated = values.get("model.gated_linear_unit", False)
     activation = torch.nn.functional.silu if gated else torch.nn.functional.gelu
+    if values.get("model.experimental_attention_variant"):
+        sizes |= layer_words()
     return bridge.ConfigContainer(
         model=provider(**sizes, seq_length=tokens, activation_func=activation, vocab_size=32000, should_pad_vocab=True),
         train=bridge.TrainingConfig(train_iters=20, micro_batch_size=1, global_batch_size=1),
@@ -77,6 +81,14 @@ def container(request: dict[str, Any]) -> Any:
             "fp16_mixed" if values.get("mixed_precision.fp16") else "bf16_mixed"
         ),
     )
+
+
+def layer_words() -> dict[str, Any]:
+    """What the recipe gives its provider for layers of different token mixers."""
+    from megatron.core.models.gpt import experimental_attention_variant_module_specs as variants
+
+    spec = variants.get_transformer_block_with_experimental_attention_variant_spec
+    return {"transformer_layer_spec": spec, "hetereogenous_dist_checkpoint": True}
 
 
 def adapters_of(asked: dict[str, Any]) -> Any:
