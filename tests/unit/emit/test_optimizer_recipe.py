@@ -73,7 +73,8 @@ def deepspeed(files: Mapping[str, str]) -> Numbers:
 def accelerate(files: Mapping[str, str]) -> Numbers:
     tree = ast.parse(files["train_accelerate.py"])
     function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "optimizer_of")
-    words = ast.literal_eval(next(node.value for node in ast.walk(function) if isinstance(node, ast.Assign)))
+    given = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
+    words = ast.literal_eval(next(node.value for node in given if ast.unparse(node.targets[0]) == "numbers"))
     return (words["lr"], *words["betas"], words["eps"], words["weight_decay"], None)
 
 
