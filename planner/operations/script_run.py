@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from planner.answers.diff import FieldChange, strategy_changes
 from planner.answers.explain.why_not import WhyNot
 from planner.answers.explain.why_not_script import given_run, why_not_run
@@ -112,6 +114,7 @@ def held_to(plan: Plan, job: LaunchJob) -> tuple[str, ...]:
     workload, lines = plan.problem.workload, list[str]()
     for name, value in job.workload.items():
         asked = getattr(workload, name, value)
-        if asked != value:
+        said = type(asked).model_validate(value) if isinstance(asked, BaseModel) else value
+        if asked != said:
             lines.append(f"{name} {asked} of the plan's question, not the script's {value}")
     return tuple(lines)

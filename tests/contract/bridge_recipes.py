@@ -158,6 +158,7 @@ def described(recipe: Any, defaults: dict[str, Any]) -> dict[str, Any]:
         found["comm_overlap"] = True
     if getattr(recipe, "peft", None) is not None:
         found["peft"] = type(recipe.peft).__name__
+        found |= {f"peft.{name}": plain(getattr(recipe.peft, name)) for name in ("target_modules", "dim")}
     return found
 
 
@@ -212,6 +213,9 @@ def fields() -> dict[str, list[str]]:
     """Names of all fields of every section of a configuration."""
     from megatron.bridge.models import GPTModelProvider
     from megatron.bridge.models.mla_provider import MLAModelProvider
+    from megatron.bridge.peft.canonical_lora import CanonicalLoRA
+    from megatron.bridge.peft.dora import DoRA
+    from megatron.bridge.peft.lora import LoRA
     from megatron.bridge.training import config as bridge
     from megatron.bridge.training.comm_overlap import CommOverlapConfig
     from megatron.bridge.training.mixed_precision import MixedPrecisionConfig
@@ -231,6 +235,7 @@ def fields() -> dict[str, list[str]]:
         "validation": (bridge.ValidationConfig,),
         "comm_overlap": (CommOverlapConfig,),
         "mixed_precision": (MixedPrecisionConfig,),
+        "peft": (LoRA, DoRA, CanonicalLoRA),
         "": (bridge.ConfigContainer,),
     }
     return {

@@ -72,6 +72,22 @@ def test_an_estimate_of_a_job_file(
     assert found["script"]["arguments"]["unknown"] == []
 
 
+def test_a_recipe_of_adapters_is_estimated_as_one(tmp_path: Path) -> None:
+    peft = BRIDGE.replace("pretrain", "peft").replace("cfg.train", "cfg.peft.dim = 64\ncfg.train")
+    files = {"peft.py": peft, "full.py": BRIDGE.replace("pretrain", "sft")}
+    found = {}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        ran = run_here("estimate", "--from", str(tmp_path / name), "--cluster", "dgx-h100", *EIGHT, "-o", "json")
+        found[name] = ran.json()
+    training = found["peft.py"]["script"]["workload"]["training"]
+    assert (training["kind"], training["rank"]) == ("lora", 64)
+    held = {
+        name: max(stage["peak_memory_bytes"]["optimizer"] for stage in plan["stages"]) for name, plan in found.items()
+    }
+    assert held["peft.py"] < 0.05 * held["full.py"]
+
+
 def test_a_file_without_a_model_asks_for_one(tmp_path: Path) -> None:
     file = tmp_path / "ds.json"
     file.write_text(DEEPSPEED, encoding="utf-8")

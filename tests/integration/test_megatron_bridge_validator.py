@@ -20,6 +20,7 @@ from planner.model.spec import ModelSpec
 from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
+from tests.hybrid_models import hybrid
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 from tests.round_trip import plans_of_the_space, question
 from tests.validators import worker_or_skip
@@ -58,6 +59,9 @@ CASES: dict[str, tuple[Strategy, ModelSpec | None, tuple[int, ...] | None]] = {
     "experts": (replace(BASE, ep=4), make_moe_model(), None),
     "latent": (replace(BASE, pp=1, ep=2), make_mla_model(), None),
     "selective": (replace(BASE, recompute="selective", recompute_modules=("attention_core",)), None, None),
+    "gated DeltaNet, MTP": (BASE, hybrid("qwen3_next"), (3, 5)),
+    "pattern": (BASE, hybrid("nemotron_h").model_copy(update={"mtp": None}), (3, 5)),
+    "indexed": (replace(BASE, ep=2), hybrid("deepseek_v32"), (1, 3)),
     "optimizer offload": (replace(BASE, optimizer_offload=True), None, None),
 }
 
@@ -93,6 +97,8 @@ def test_plans_of_the_space_are_accepted(
 EDITS: dict[str, tuple[str, str, str]] = {
     "misspelt": ("model.context_parallel_size=1", "model.context_parallel_sizes=1", "fields"),
     "degrees": ("model.tensor_model_parallel_size=2", "model.tensor_model_parallel_size=3", "validate"),
+    "pattern": ("model.hybrid_layer_pattern='MEM|*-MEM'", "model.hybrid_layer_pattern='MEM|*-ME'", "validate"),
+    "delta": ("model.linear_num_value_heads=8", "model.linear_num_value_heads=7", "validate"),
     "heads": ("model.num_attention_heads=16", "model.num_attention_heads=15", "validate"),
 }
 
@@ -100,7 +106,8 @@ EDITS: dict[str, tuple[str, str, str]] = {
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edited_folder_is_refused(name: str, tmp_path: Path, bridge: Worker) -> None:
     old, new, stage = EDITS[name]
-    path = folder(tmp_path / "out", BASE)
+    models = {"pattern": hybrid("nemotron_h"), "delta": hybrid("qwen3_next")}
+    path = folder(tmp_path / "out", BASE, models.get(name), (3, 5) if name in models else None)
     text = (path / OVERRIDES_FILE).read_text()
     assert old in text
     (path / OVERRIDES_FILE).write_text(text.replace(old, new))

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from planner.backends.accelerate.adapters import ADAPTER_FILE, adapter_config
 from planner.backends.accelerate.config import CONFIG_FILE, environment, read_config
 from planner.backends.accelerate.training_document import TRAINING_FILE, AccelerateTraining, read_training
+from planner.backends.deepspeed.adapters import adapters_agree
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.deepspeed.config_keys import config_findings
 from planner.backends.deepspeed.read import config_strategy
@@ -41,27 +41,8 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     else:
         raise DocumentInvalid(f"{kind!r} is no distributed type of plans", where=CONFIG_FILE, hint=_AGAIN)
     _agree(strategy, config, training, files)
-    _adapters_agree(training, files)
+    adapters_agree(training.training, files, TRAINING_FILE)
     return strategy, read_layout(training, optimizer_offload=strategy.optimizer_offload)
-
-
-def _adapters_agree(training: AccelerateTraining, files: Mapping[str, str]) -> None:
-    """``adapter_config.json`` must be there where adapters learn, and say what ``training.json`` says."""
-    trained = training.training
-    text = files.get(ADAPTER_FILE)
-    if trained is None or not trained.adapters:
-        if text is not None:
-            raise DocumentInvalid(f"{TRAINING_FILE} trains no adapters", where=ADAPTER_FILE, hint=_AGAIN)
-        return
-    try:
-        said = json.loads(_file(files, ADAPTER_FILE))
-    except (ValueError, RecursionError) as error:
-        raise DocumentInvalid("not JSON", where=ADAPTER_FILE, hint=_AGAIN) from error
-    meant = adapter_config(trained)
-    wrong = [name for name in meant if not isinstance(said, dict) or said.get(name) != meant[name]]
-    wrong = [name for name in wrong if name not in {"lora_alpha", "lora_dropout", "bias"}]
-    if wrong:
-        raise DocumentInvalid(f"{', '.join(wrong)}: not as {TRAINING_FILE} says", where=ADAPTER_FILE, hint=_AGAIN)
 
 
 def _file(files: Mapping[str, str], name: str) -> str:

@@ -13,7 +13,6 @@ from pydantic import Field, ValidationError
 from planner.backends.deepspeed import training_document as deepspeed
 from planner.errors import DocumentInvalid
 from planner.plan.plan import Plan
-from planner.question.training import Training
 
 TRAINING_FILE = deepspeed.TRAINING_FILE
 
@@ -25,7 +24,6 @@ class AccelerateTraining(deepspeed.TrainingDocument):
     num_microbatches: int = Field(ge=1)
     optimizer: Literal["adam", "adam_bf16_states", "sgd", "muon"]
     reduce_dtype: Literal["float32", "bfloat16", "float16"]
-    training: Training | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 def training_document(plan: Plan) -> AccelerateTraining:
@@ -40,7 +38,6 @@ def training_document(plan: Plan) -> AccelerateTraining:
             "num_microbatches": s.num_microbatches,
             "optimizer": workload.optimizer,
             "reduce_dtype": reduce_dtype,
-            "training": workload.training,
         }
     )
 

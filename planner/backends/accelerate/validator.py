@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.backends.accelerate.adapters import ADAPTER_FILE, PEFT_VERSION
 from planner.backends.accelerate.config import CONFIG_FILE
 from planner.backends.accelerate.training_document import TRAINING_FILE
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
+from planner.backends.deepspeed.adapters import ADAPTER_FILE, PEFT_VERSION
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
 from planner.backends.launch.rank_environment import rank_environment

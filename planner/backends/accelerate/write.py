@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from planner.backends.accelerate.adapters import ADAPTER_FILE, PEFT_VERSION, adapter_text
 from planner.backends.accelerate.config import (
     CONFIG_FILE,
     accelerate_config,
@@ -16,6 +15,7 @@ from planner.backends.accelerate.config import (
 from planner.backends.accelerate.space import violations
 from planner.backends.accelerate.training_document import TRAINING_FILE, training_document
 from planner.backends.accelerate.way import way
+from planner.backends.deepspeed.adapters import ADAPTER_FILE, PEFT_VERSION, adapter_text
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.deepspeed.config import ds_config
 from planner.backends.deepspeed.model_config import model_config

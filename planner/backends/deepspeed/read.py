@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from planner.backends.deepspeed.adapters import adapters_agree
 from planner.backends.deepspeed.config import CONFIG_FILE
 from planner.backends.deepspeed.config_keys import config_findings
 from planner.backends.deepspeed.training_document import TRAINING_FILE, TrainingDocument, read_layout, read_training
@@ -30,6 +31,7 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
         raise DocumentInvalid("; ".join(findings), where=CONFIG_FILE, hint="repair these keys or emit the plan again")
     strategy = config_strategy(config, training)
     _agree(strategy, config, training, read_world_size(_file(files, LAUNCH_SCRIPT)))
+    adapters_agree(training.training, files, TRAINING_FILE)
     return strategy, read_layout(training, optimizer_offload=strategy.optimizer_offload)
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.backends.backend import Space
+from planner.backends.deepspeed.adapters import FAMILY_RULES, SCRIPT_RULES
 from planner.backends.deepspeed.engine_rules import ENGINE_RULES, QUESTION_RULES
 from planner.backends.deepspeed.expressible_rules import (
     EXPRESSIBLE_RULES,
@@ -24,7 +25,7 @@ from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.pipeline import end_problem, placement_problem
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
-from planner.backends.rules.training_kinds import training_kinds
+from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
 from planner.strategy.strategy import Strategy
 
 
@@ -55,10 +56,15 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("P19", "docs: emit deepspeed (training.json)", _chunks_in_place, ("pp", "vpp")),
 )
 KINDS = training_kinds(
-    "docs: emit deepspeed (train_deepspeed.py builds every layer to learn)",
+    "docs: emit deepspeed (train_deepspeed.py: adapter_config.json)",
+    bases=SIXTEEN_BIT,
     instead="name --backend accelerate, which goes through DeepSpeed for ZeRO-1 and optimizer offload",
 )
-TABLE = RuleTable("deepspeed", (*DEVICE_RULES, KINDS, *MODEL_RULES, *QUESTION_RULES), STRATEGY_RULES)
+TABLE = RuleTable(
+    "deepspeed",
+    (*DEVICE_RULES, KINDS, *FAMILY_RULES, *MODEL_RULES, *QUESTION_RULES),
+    (*STRATEGY_RULES, *SCRIPT_RULES),
+)
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:

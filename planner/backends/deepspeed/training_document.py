@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from planner.backends.emission.layout import Layout, StageLayout, layout_of
 from planner.plan.plan import ChunkPlan, Plan, StageOffload, StageRecompute
+from planner.question.training import Training
 from profiles.document import Document
 from profiles.errors import DocumentInvalid
 
@@ -62,6 +63,7 @@ class TrainingDocument(Document):
     schedule: Literal["1f1b", "dualpipev"]
     recompute: Literal["none", "full"]
     stages: tuple[Stage, ...] = Field(min_length=1)
+    training: Training | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 def training_document(plan: Plan) -> TrainingDocument:
@@ -81,6 +83,7 @@ def training_document(plan: Plan) -> TrainingDocument:
             "schedule": s.schedule,
             "recompute": s.recompute,
             "stages": [_stage(stage) for stage in layout_of(plan)],
+            "training": plan.problem.workload.training,
         }
     )
 

@@ -140,7 +140,7 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
     if workload.precision == "fp8":
         lines.append("fp8: weights are kept and gathered in bf16 (no --fp8-param-gather).")
     lines += overlap_assumptions(plan)
-    lines += _mixer_assumptions(plan)
+    lines += mixer_assumptions(plan)
     if "activation" in strategy.recompute_modules and any(kind.mlp for kind in used_kinds(model)):
         lines.append("Activation recompute reaches the routed experts only, not the dense layers.")
     if "norm" in strategy.recompute_modules:
@@ -164,7 +164,7 @@ def dispatch_assumptions(plan: Plan) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _mixer_assumptions(plan: Plan) -> tuple[str, ...]:
+def mixer_assumptions(plan: Plan) -> tuple[str, ...]:
     """What the kernels of other token mixers need, and what their time stands on."""
     needs = {
         "gated_delta_net": "flash-linear-attention and causal-conv1d are installed (gated DeltaNet).",

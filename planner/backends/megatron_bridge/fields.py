@@ -52,7 +52,14 @@ FIELDS: tuple[Field, ...] = (
         " moe-router-pre-softmax",
         "true",
     ),
-    *_model("moe-layer-freq", "list"),
+    *_model("moe-layer-freq linear-attention-freq", "list"),
+    *_model("attention-output-gate", "true"),
+    *_model("no-rope-fusion=apply_rope_fusion", "false"),
+    *_model(
+        "experimental-attention-variant linear-conv-kernel-dim linear-key-head-dim linear-value-head-dim"
+        " linear-num-key-heads linear-num-value-heads dsa-indexer-n-heads dsa-indexer-head-dim dsa-indexer-topk"
+        " hybrid-layer-pattern mamba-state-dim mamba-head-dim mamba-num-groups mamba-num-heads moe-latent-size"
+    ),
     *_model(
         "tensor-model-parallel-size pipeline-model-parallel-size context-parallel-size expert-model-parallel-size"
         " expert-tensor-parallel-size cp-comm-type pipeline-model-parallel-layout"
@@ -100,6 +107,7 @@ SPOKEN_OTHERWISE = frozenset(
         "--squared-relu",  # a function: in bridge_recipe.py
         "--quick-geglu",  # a function: in bridge_recipe.py
         "--max-position-embeddings",  # Bridge makes as many positions as seq_length
+        "--spec",  # Bridge's own provider of hybrids has it: in bridge_recipe.py
         "--exp-avg-dtype",  # a torch type: in bridge_recipe.py
         "--exp-avg-sq-dtype",
         "--transformer-impl",  # Bridge's default is Transformer Engine

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from planner.backends.megatron_bridge.job_adapters import adapters_of
 from planner.backends.megatron_bridge.job_lists import lists_of
 from planner.backends.megatron_bridge.job_model import model_words
 from planner.backends.megatron_bridge.settings import Settings
@@ -50,12 +51,7 @@ class Beside:
 
 def job_of_settings(settings: Settings, where: str, beside: Beside) -> LaunchJob:
     """The run of a configuration.  Raises DocumentInvalid, FindingsInvalid."""
-    if settings.values.get("peft") is not None or settings.has_section("peft"):
-        raise DocumentInvalid(
-            "it trains adapters (peft), which the planner has no description of",
-            where=where,
-            hint="read a pretrain or sft recipe, or set peft to None and know that another run is estimated",
-        )
+    adapters = adapters_of(settings, where)
     words, spec, told = model_words(settings, where, beside.model)
     vocabulary_key, vocabulary_words = _vocabulary_words(settings, spec)
     words += vocabulary_words
@@ -69,6 +65,9 @@ def job_of_settings(settings: Settings, where: str, beside: Beside) -> LaunchJob
         vocabulary = replace(vocabulary, told=vocabulary.told.replace("--vocab-size", vocabulary_key))
     model = _model(flags, spec, settings, vocabulary, workload)
     flags.finish()
+    if adapters is not None:
+        workload["training"] = adapters.training
+        told += adapters.told(model)
     strategy |= _switches(settings, strategy, beside.devices)
     told += _scaled(workload, strategy, settings, beside)
     told += list(derive(flags, model, workload, strategy, beside.devices))

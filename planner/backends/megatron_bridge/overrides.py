@@ -45,12 +45,14 @@ def _value(field: Field, words: Words) -> str:
         return field.kind
     if field.flag == "--window-size":
         return f"[{words[0]}]"
+    if field.flag == "--linear-attention-freq":
+        return words[0]
     if field.flag in ("--moe-layer-freq", "--window-attn-skip-freq"):
         return "[" + ",".join(str(number) for number in _pattern(words[0])) + "]"
     if field.kind == "list":
         return "[" + ",".join(words) + "]"
-    # Hydra would read the signs of a layout as its own.
-    return f"'{words[0]}'" if field.flag == "--pipeline-model-parallel-layout" else words[0]
+    # Hydra would read the signs of a layout, or of a pattern, as its own.
+    return f"'{words[0]}'" if field.flag in ("--pipeline-model-parallel-layout", "--hybrid-layer-pattern") else words[0]
 
 
 def _pattern(text: str) -> list[int]:
@@ -122,6 +124,8 @@ def arguments_of(said: Mapping[str, str]) -> dict[str, Words]:
                 raise DocumentInvalid(what, where=OVERRIDES_FILE)
             if value == field.kind:
                 arguments[field.flag] = ()
+        elif field.flag == "--linear-attention-freq":
+            arguments[field.flag] = (value,)
         elif field.flag == "--window-size":
             arguments[field.flag] = (value.strip("[]"),)
         elif field.flag in ("--moe-layer-freq", "--window-attn-skip-freq"):

@@ -101,9 +101,11 @@ def configuration(recipe: Recipe, line: int = 0) -> Thing:
     found = Thing(f"recipe {recipe.name}", line)
     model = Thing("provider", line)
     found.fields["model"] = model
-    for name in ("hf", "provider", "peft"):
+    for name in ("hf", "provider"):
         if name in recipe.settings:
-            (found if name == "peft" else model).fields[name] = recipe.settings[name]
+            model.fields[name] = recipe.settings[name]
+    if "peft" in recipe.settings:
+        found.fields["peft"] = Thing(str(recipe.settings["peft"]), line)
     if recipe.name.startswith("gpt3_175b"):
         model.fields["provider"] = "gpt3-175b"
     if "hf" in model.fields:

@@ -106,6 +106,8 @@ def read_runner(words: Sequence[str], where: str) -> RunnerWords:
             options[name] = value
     recipe, benchmark = _recipe(options, where)
     more, missed = _features(options)
+    if options.get("--mode") == "dora":
+        more.append(("peft", "dora"))
     if benchmark and "--tensor_model_parallel_size" in options:
         sequence = str(int(options["--tensor_model_parallel_size"] or "1") > 1)
         more.append(("model.sequence_parallel", sequence))

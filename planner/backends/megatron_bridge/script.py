@@ -21,7 +21,7 @@ from planner.backends.megatron_bridge.recipe_table import (
     sizes_of,
 )
 from planner.backends.megatron_bridge.runner import read_runner, unknown_recipe, words_behind
-from planner.backends.megatron_bridge.settings import settings_of
+from planner.backends.megatron_bridge.settings import settings_of, with_scheme
 from planner.backends.rules.settings import flat_settings
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import LaunchJob
@@ -189,6 +189,8 @@ def _made(name: str, arguments: list[Any], settings: dict[str, Any], line: int, 
     """Recipes, configurations, providers and precisions; None for any other call."""
     last = name.rpartition(".")[2]
     first = arguments[0] if arguments else None
+    if last == "default_peft_config":
+        return None
     if last.endswith("_config") and re.search(r"_(?:pretrain|sft|peft|finetune)_", last):
         found = recipe_named(last, BENCHMARK if "perf_recipes" in name else LIBRARY)
         if found is None:
@@ -215,5 +217,6 @@ def _with_keywords(config: Thing, settings: Mapping[str, Any], line: int) -> Thi
             section, _, each = path.rpartition(".")
             below = config.fields.setdefault(section, Thing("", line)) if section else config
             if isinstance(below, Thing):
-                below.set(each, value, line)
+                said = with_scheme(below.fields.get(each), value) if path == "peft" else value
+                below.set(each, said, line)
     return config

@@ -132,7 +132,7 @@ def _override(config: Thing, path: str, text: str, where: str) -> None:
     for section in sections:
         held = below.fields.get(section)
         if not isinstance(held, Thing):
-            held = _precision(held) if held is not None and section == "mixed_precision" else Thing("")
+            held = _sections_of(section, held)
             below.fields[section] = held
         below = held
     if not name:
@@ -140,7 +140,16 @@ def _override(config: Thing, path: str, text: str, where: str) -> None:
     value = literal(text.strip("'\""))
     if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
         value = [literal(part.strip().strip("'\"")) for part in value[1:-1].split(",") if part.strip()]
+    value = with_scheme(below.fields.get(name), value) if path == "peft" else value
     below.fields[name] = None if value == "null" else value
+
+
+def _sections_of(section: str, held: Any) -> Thing:
+    """What a path goes into: the fields of a named precision, the adapters that a recipe has, an empty section."""
+    if held is not None and section == "mixed_precision":
+        return _precision(held)
+    found = _adapters(held) if section == "peft" else None
+    return found if isinstance(found, Thing) else Thing("")
 
 
 def _precision(held: Any) -> Thing:
@@ -157,8 +166,42 @@ def _precision(held: Any) -> Thing:
     return found
 
 
+_SCHEMES = {"lora": "LoRA", "dora": "DoRA", "none": None}
+"""``peft_scheme`` of recipes (recipes/utils/dataset_utils.py, default_peft_config)."""
+
+
+def with_scheme(held: Any, scheme: Any) -> Any:
+    """Adapters of another scheme: the recipes give ``lora`` and ``dora`` the same rank and modules."""
+    if isinstance(held, Thing) and isinstance(scheme, str) and _SCHEMES.get(scheme.lower()):
+        return Thing(str(_SCHEMES[scheme.lower()]), held.line, [], dict(held.fields))
+    return scheme
+
+
+def _adapters(held: Any) -> Any:
+    """Adapters as a thing with the name of their class; None for none."""
+    if isinstance(held, str):
+        name = _SCHEMES.get(held.lower(), held)
+        return None if name is None else Thing(name)
+    if not isinstance(held, Thing):
+        return held
+    if not held.name and held.replaces is not None:
+        before = _adapters(held.replaces)
+        if isinstance(before, Thing):
+            return Thing(before.name, held.line, [], before.fields | held.fields, said=before.said | held.said)
+    if held.name.endswith("default_peft_config"):
+        asked = held.positional[0] if held.positional else held.fields.get("peft_scheme")
+        found = _adapters(asked)
+        if isinstance(found, Thing):
+            found.fields |= {name: value for name, value in held.fields.items() if name != "peft_scheme"}
+            found.said = held.said
+        return found
+    return held
+
+
 def _flat(config: Thing) -> list[tuple[str, Any]]:
     """Paths and values, precisions written out; a section that is None or empty has no path."""
+    if "peft" in config.fields:
+        config.fields["peft"] = _adapters(config.fields["peft"])
     precision = config.fields.get("mixed_precision")
     if isinstance(precision, (str, Thing)):
         config.fields["mixed_precision"] = _precision(precision)
@@ -166,6 +209,8 @@ def _flat(config: Thing) -> list[tuple[str, Any]]:
     for path, value in config.flat():
         if not isinstance(value, Thing):
             found.append((path, plain(value)))
+        elif path == "peft":
+            found += [(path, value.name.rpartition(".")[2])] if value.name else []
         elif value.name and not value.fields and path not in _MAY_BE_PLAIN:
             found.append((path, Open(f"{value.name.removeprefix('?.')}(...)", value.line)))
     return found

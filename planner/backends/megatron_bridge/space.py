@@ -12,9 +12,11 @@ from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.space import PROBLEM_RULES as CORE_PROBLEM_RULES
 from planner.backends.megatron.space import SPACE as CORE_SPACE
 from planner.backends.megatron.space import STRATEGY_RULES as CORE_RULES
+from planner.backends.megatron.token_mixers import way
+from planner.backends.megatron_bridge.adapters import QUESTION_RULES as ADAPTER_QUESTION_RULES
+from planner.backends.megatron_bridge.adapters import STRATEGY_RULES as ADAPTER_RULES
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
-from planner.backends.rules.token_mixers import beyond_attention
-from planner.backends.rules.training_kinds import training_kinds
+from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
 
 _CONFIG = "megatron-bridge 0.6.2 training/config.py"
 
@@ -33,26 +35,27 @@ def _positions(given: RuleInput) -> str | None:
     return None
 
 
-def _mixers(given: RuleInput) -> str | None:
-    said = beyond_attention(given.model)
-    return None if said is None else f"the recipe builds a GPT or MLA provider, not {said}; use --backend megatron"
+def _hybrid_chunks(given: RuleInput) -> str | None:
+    if given.strategy.vpp > 1 and way(given.model) == "pattern":
+        return "Bridge's provider of hybrid patterns builds no virtual stages: vpp=1"
+    return None
 
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
     *CORE_PROBLEM_RULES,
-    SpaceRule(
-        "X3", "megatron-bridge 0.6.2 models/gpt_provider.py, models/mamba/mamba_provider.py: not emitted", _mixers
-    ),
     SpaceRule("X2", "megatron-bridge 0.6.2 models/gpt_provider.py (max_sequence_length=self.seq_length)", _positions),
 )
 """Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
     *CORE_RULES,
     SpaceRule("X1", f"{_CONFIG}:1116", _fsdp_order, ("axis_order", "zero_stage")),
+    SpaceRule("X3", "megatron-bridge 0.6.2 models/hybrid/hybrid_provider.py (provide)", _hybrid_chunks, ("vpp",)),
+    *ADAPTER_RULES,
 )
 KINDS = training_kinds(
-    "megatron-bridge 0.6.2 peft/lora.py, peft/dora.py",
+    "megatron-bridge 0.6.2 peft/canonical_lora.py, peft/dora.py",
+    bases=SIXTEEN_BIT,
     instead="name --backend accelerate",
 )
-TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, KINDS, *MODEL_RULES), STRATEGY_RULES)
+TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, KINDS, *ADAPTER_QUESTION_RULES, *MODEL_RULES), STRATEGY_RULES)
 SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled, CORE_SPACE.dispatcher)

@@ -15,6 +15,7 @@ from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
+from planner.backends.megatron_bridge.adapters import CLASSES, recipe_adapters
 from planner.backends.megatron_bridge.overrides import ENVIRONMENT, OVERRIDES_FILE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
 from planner.backends.megatron_bridge.write import RECIPE_FILE
@@ -34,12 +35,25 @@ def request(folder: EmittedFolder) -> Request:
         else:
             said[path] = typed(value)
     return {
+        **_adapters(folder.files.get(RECIPE_FILE, "")),
         "overrides": said,
         "fusions": _fusions(folder.files.get(RECIPE_FILE, "")),
         "optimizer": _optimizer(folder.files.get(RECIPE_FILE, "")),
         "environment": environment,
         "world_size": _world_size(folder),
     }
+
+
+def _adapters(recipe: str) -> Request:
+    """Class, its module and its fields, where the recipe trains adapters; not understood ones are refused there."""
+    try:
+        found = recipe_adapters(recipe, RECIPE_FILE)
+    except DocumentInvalid as error:
+        return {"adapters": {"error": f"{RECIPE_FILE}: {error.what}"}}
+    if found is None:
+        return {}
+    name, fields = found
+    return {"adapters": {"module": CLASSES.get(name, ""), "class": name, "fields": fields}}
 
 
 def _fusions(recipe: str) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.answers.views.words import gib, seconds
 from planner.cli.render.tables import facts, heading, table
+from planner.question.training import Training
 from planner.strategy.fields import value_words
 
 if TYPE_CHECKING:
@@ -35,7 +36,11 @@ def script_report(said: Mapping[str, Any], name: str) -> Iterator[RenderableType
 
 
 def _fields(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={value_words(value)}" for key, value in values.items()) or "nothing"
+    return ", ".join(f"{key}={_words(key, value)}" for key, value in values.items()) or "nothing"
+
+
+def _words(key: str, value: Any) -> str:
+    return Training.model_validate(value).words() if key == "training" else value_words(value)
 
 
 def _lists(lists: Mapping[str, list[str]], software: str) -> Iterator[tuple[str, str]]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from planner.backends.accelerate.adapters import ADAPTER_FILE
 from planner.backends.accelerate.read import read_back
 from planner.backends.accelerate.space import violations
 from planner.backends.accelerate.training_document import TRAINING_FILE
+from planner.backends.deepspeed.adapters import ADAPTER_FILE
 from planner.backends.rules.rule import rule_input
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec

@@ -13,17 +13,19 @@ from typing import Any
 
 import pytest
 
+from planner.backends.deepspeed.adapters import ADAPTER_FILE
 from planner.backends.deepspeed.config import ds_config
 from planner.backends.deepspeed.config_keys import config_findings
 from planner.backends.deepspeed.model_config import model_config, why_not_buildable
 from planner.backends.deepspeed.read import read_back
-from planner.backends.deepspeed.write import training_script
+from planner.backends.deepspeed.write import TRAIN_SCRIPT, training_script
 from planner.backends.emission.write import write_emission
 from planner.backends.folders.directory import check_directory
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.builtin import builtin_model, builtin_models
 from planner.plan.plan import Plan
 from planner.question.problem import Workload
+from planner.question.training import Training
 from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
@@ -187,3 +189,21 @@ def test_the_script_is_clean_python() -> None:
     lint = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert lint.returncode == 0, lint.stdout
     assert "YOUR data" in text
+
+
+def test_adapters_are_in_pefts_own_file_and_come_back() -> None:
+    training = Training.model_validate({"kind": "lora", "rank": 8, "targets": "q,v"})
+    s = PLAIN
+    workload = Workload(global_batch_size=s.global_batch_size, sequence_length=4096, training=training)
+    files = dict(emit(make_plan(s, workload=workload), "torchrun").files)
+    plain = emit(make_plan(s, workload=workload.model_copy(update={"training": None})), "torchrun").files
+    compile(files[TRAIN_SCRIPT], TRAIN_SCRIPT, "exec")
+    assert "peft" in files[TRAIN_SCRIPT]
+    assert "peft" not in plain[TRAIN_SCRIPT]
+    assert "training" not in json.loads(plain["training.json"])
+    assert json.loads(files[ADAPTER_FILE])["target_modules"] == ["q_proj", "v_proj"]
+    assert read_back(files)[0] == s
+    with pytest.raises(DocumentInvalid, match="not as"):
+        read_back(files | {ADAPTER_FILE: files[ADAPTER_FILE].replace('"r": 8', '"r": 4')})
+    with pytest.raises(DocumentInvalid, match="trains no adapters"):
+        read_back({**plain, ADAPTER_FILE: files[ADAPTER_FILE]})

@@ -14,7 +14,6 @@ from planner.backends.registry import software
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MtpSpec, VisionSpec
 from planner.question.problem import Workload
-from planner.question.training import Training
 from planner.search.backend_rules import BackEndRules
 from planner.strategy.strategy import Strategy
 from tests.hybrid_models import hybrid
@@ -53,8 +52,17 @@ def stage_level(**changes: Any) -> RuleInput:
 
 
 ULYSSES = replace(BASE, cp=2, cp_kind="all_to_all", dp_shard=2)
+LORA = {"kind": "lora"}
 BROKEN: dict[str, list[RuleInput]] = {
-    "K1": [given(training=Training(kind="lora")), given(training=Training(task="dpo"))],
+    "K1": [given(training={"kind": "qlora"}), given(training={"kind": "full", "task": "dpo"})],
+    "L1": [given(model=make_model().model_copy(update={"family": "gpt2"}), training=LORA)],
+    "L2": [given(model=make_model(tie_embeddings=True), training={**LORA, "ends": True})],
+    "L4": [
+        given(replace(BASE, tp=2, dp_shard=2), training=LORA),
+        given(PIPELINE, training=LORA),
+        given(replace(BASE, cp=2, cp_kind="all_to_all", dp_shard=2), training=LORA),
+    ],
+    "L7": [given(replace(BASE, zero_stage=3), training={**LORA, "dora": True})],
     "C1": [given(global_batch_size=17)],
     "C2": [given(replace(BASE, zero_stage=4)), given(replace(BASE, zero_stage=-1))],
     "E1": [given(replace(PIPELINE, zero_stage=2)), given(replace(PIPELINE, zero_stage=3))],

@@ -15,9 +15,13 @@ from planner.backends.megatron.flags import sections
 from planner.backends.megatron.read import read_back
 from planner.backends.megatron.token_mixers import PATTERN, parse_pattern, pattern, way
 from planner.backends.megatron.write import train_script
+from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, parse_overrides
+from planner.backends.megatron_bridge.read import read_back as read_bridge
+from planner.backends.megatron_bridge.write import RECIPE_FILE
 from planner.backends.registry import backend
-from planner.backends.rules.rule import RuleInput
+from planner.backends.rules.rule import RuleInput, rule_input
 from planner.backends.rules.token_mixers import beyond_attention, runs_along_sequence
+from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model
 from planner.plan.plan import Plan
 from planner.question.problem import Workload
@@ -96,12 +100,46 @@ def test_built_in_hybrids_have_a_config(name: str) -> None:
 
 
 @pytest.mark.parametrize("family", CONFIGS)
-@pytest.mark.parametrize("room", ["torchtitan", "native", "maxtext", "mindspeed", "megatron-bridge"])
+@pytest.mark.parametrize("room", ["torchtitan", "native", "maxtext", "mindspeed"])
 def test_back_ends_without_these_mixers_say_so(room: str, family: str) -> None:
     model = hybrid(family)
     given = RuleInput(Strategy(), model, Workload(global_batch_size=8, sequence_length=4096), architecture="hopper")
     table = backend(room).releases[-1].space.rules
     assert [rule for rule in table.model_rules if rule.check(given) is not None]
+
+
+BRIDGE = {
+    "qwen3_next": ("GPTModelProvider", {"model.linear_attention_freq": "[1,1,1,0,1,1,1,0]"}),
+    "nemotron_h": ("HybridModelProvider", {"model.hybrid_layer_pattern": "MEM|*-MEM"}),
+    "deepseek_v32": ("MLAModelProvider", {"model.dsa_indexer_topk": "128", "model.apply_rope_fusion": "false"}),
+}
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+def test_bridge_writes_what_it_has_a_provider_of(family: str) -> None:
+    plan = _plan(family, layers=(3, 5) if family in ("qwen3_next", "nemotron_h") else None)
+    if family not in BRIDGE:
+        with pytest.raises(BackEndRefused, match=r"megatron-bridge\.M20|megatron-bridge\.M11"):
+            emitter("megatron-bridge")(plan, "torchrun")
+        return
+    provider, said = BRIDGE[family]
+    files = emitter("megatron-bridge")(plan, "torchrun").files
+    compile(files[RECIPE_FILE], RECIPE_FILE, "exec")
+    assert f"\nPROVIDER = {provider}\n" in files[RECIPE_FILE]
+    assert ("LAYERS = " in files[RECIPE_FILE]) == (provider != "HybridModelProvider")
+    overrides, _ = parse_overrides(files[OVERRIDES_FILE])
+    assert {path: overrides[path] for path in said} == said
+    strategy, layout = read_bridge(files)
+    assert strategy == plan.chosen()
+    assert [stage.chunks for stage in layout] == [stage.chunks for stage in layout_of(plan)]
+
+
+def test_bridge_has_no_virtual_stages_of_a_pattern() -> None:
+    strategy = replace(PIPELINE, vpp=2, schedule="interleaved")
+    rules = backend("megatron-bridge").releases[-1].space.rules
+    for family, broken in (("nemotron_h", True), ("qwen3_next", False)):
+        found = rules.violations(rule_input(_plan(family, strategy)))
+        assert ("megatron-bridge.X3" in {finding.rule for finding in found}) == broken
 
 
 def test_plain_models_have_nothing_beyond_attention() -> None:

@@ -88,11 +88,52 @@ def test_what_the_text_does_not_decide_is_never_taken_for_unset(tmp_path: Path, 
     assert path in raised.value.what
 
 
-def test_adapters_of_any_call_are_refused(tmp_path: Path) -> None:
-    for call in ("LoRA()", "LoRA(dim=8)", "make_adapters()"):
+def test_adapters_of_other_calls_are_refused(tmp_path: Path) -> None:
+    for call in ("make_adapters()", "VLMLoRA(dim=8)", "LoRA(target_modules=['in_proj'])", "LoRA(dim='8')"):
         text = ASSIGNED.text.replace("    cfg.logger.log_interval = 1\n", f"    cfg.peft = {call}\n")
-        with pytest.raises(DocumentInvalid, match="adapters"):
+        with pytest.raises(DocumentInvalid, match=r"adapters|peft\.dim"):
             read(tmp_path, ASSIGNED._replace(text=text))
+
+
+EVERY = ["q", "k", "v", "o", "gate", "up", "down"]
+ADAPTERS: dict[str, tuple[str, dict[str, Any] | None]] = {
+    "class": ("cfg.peft = LoRA()", {"rank": 32, "targets": EVERY}),
+    "fields": ("cfg.peft = LoRA(dim=4, alpha=8, target_modules=['linear_fc1'])", {"rank": 4, "targets": EVERY[4:6]}),
+    "assigned": ("cfg.peft = LoRA()\n    cfg.peft.dim = 8", {"rank": 8, "targets": EVERY}),
+    "canonical": (
+        "cfg.peft = CanonicalLoRA(target_modules=['*.mlp.linear_fc1_up', 'linear_v'])",
+        {"rank": 32, "targets": ["v", "up"]},
+    ),
+    "scheme": ("cfg.peft = default_peft_config('dora', dim=2)", {"rank": 2, "targets": EVERY, "dora": True}),
+    "none": ("cfg.peft = None", None),
+}
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_adapters_are_what_the_job_trains(tmp_path: Path, name: str) -> None:
+    line, said = ADAPTERS[name]
+    text = ASSIGNED.text.replace("    cfg.logger.log_interval = 1\n", f"    {line}\n")
+    job = read(tmp_path, ASSIGNED._replace(text=text))
+    assert job.workload.get("training") == (said and {"kind": "lora", **said})
+    assert not job.arguments.unknown
+
+
+def test_a_recipe_of_adapters_is_read_with_its_words(tmp_path: Path) -> None:
+    text = (
+        "from megatron.bridge.recipes.llama import llama3_8b_peft_config as c\n"
+        "from megatron.bridge.training.finetune import finetune\nfinetune(c(), None)\n"
+    )
+    case = RecipeFile("peft.py", text, {}, devices=8)
+    assert read(tmp_path, case).workload["training"] == {"kind": "lora", "rank": 8, "targets": EVERY}
+    words = ("peft.dim=64", "peft.target_modules=[linear_qkv,linear_proj]")
+    job = read(tmp_path, case._replace(words=words))
+    assert job.workload["training"] == {"kind": "lora", "rank": 64, "targets": EVERY[:4]}
+    assert [line for line in job.assumed if "one A is shared" in line]
+    dora = read(tmp_path, case._replace(text=text.replace("c()", "c(peft_scheme='dora')")))
+    assert dora.workload["training"] == {"kind": "lora", "rank": 8, "targets": EVERY, "dora": True}
+    launch = "torchrun scripts/training/run_recipe.py --model llama3_8b --mode dora --dataset mock\n"
+    started = read(tmp_path, RecipeFile("run.sh", launch, {}, devices=8))
+    assert started.workload["training"] == dora.workload["training"]
 
 
 @pytest.mark.parametrize("test", ["is_big()", "not is_big()", "is_big() == 3", "HAVE_TE", "is_big() or False"])
@@ -128,7 +169,7 @@ def test_a_model_that_is_not_described_is_asked_for(tmp_path: Path) -> None:
         ("from megatron.bridge import x\nprint(1)\n", "makes no configuration"),
         ("from megatron.bridge import (\n", "not Python"),
         ("from megatron.bridge.recipes.llama import llama9_1b_pretrain_config as c\nc()\n", "no recipe llama9_1b"),
-        ("from megatron.bridge.recipes.llama import llama3_8b_peft_config as c\nc()\n", "adapters"),
+        ("from megatron.bridge.recipes.nemotron_vl import nemotron_nano_v2_vl_12b_peft_config as c\nc()\n", "VLMLoRA"),
         ("import megatron.bridge\ndef f():\n    return f()\nf()\n", "calls itself"),
         ("import megatron.bridge\nfor i in range(1000):\n    for j in range(1000):\n        a = 1\n", "too many steps"),
     ],
