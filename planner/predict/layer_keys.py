@@ -11,8 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
+from planner.model.flops import attention_context
 from planner.predict.collective import Groups
 from planner.predict.hottest_share import hottest_share
+from planner.predict.packed_rows import PackedRows
 from planner.question.routing import EVEN, ExpertLoad
 from solver.arrays import Array
 
@@ -36,10 +38,15 @@ class LayerKeys:
     sequence_length: int
     routing: ExpertLoad = EVEN
     """How unevenly tokens reach the experts."""
+    documents: PackedRows | None = None
+    """What packed sequences hold; None = each is one document."""
+    uneven: Array | None = None
+    """Attention of the slowest rank over that of a typical one, less 1, where documents are packed."""
 
     def slice(self, start: int, stop: int) -> LayerKeys:
         """Keys ``start`` to ``stop``."""
-        return replace(self, **{name: getattr(self, name)[start:stop] for name in KEY_COLUMNS})
+        uneven = None if self.uneven is None else self.uneven[start:stop]
+        return replace(self, uneven=uneven, **{name: getattr(self, name)[start:stop] for name in KEY_COLUMNS})
 
     @cached_property
     def tokens(self) -> Array:
@@ -56,6 +63,18 @@ class LayerKeys:
         if self.routing.kind == "even" or num_experts == 0:
             return 1.0
         return hottest_share(self.routing, num_experts, self.ep)
+
+    def context(self, window: int | None, *, causal: bool) -> Array | float:
+        """Tokens that a token of a sequence attends to on the slowest rank: one number, or [K] of packed documents."""
+        if self.documents is None:
+            return attention_context(self.sequence_length, window, causal=causal)
+        mean = self.documents.row_context(window, causal=causal)
+        return mean if self.uneven is None else mean * (1.0 + self.documents.window_share(window) * self.uneven)
+
+    @property
+    def longest(self) -> float:
+        """Length of the rows at whose rate fused attention runs."""
+        return float(self.sequence_length) if self.documents is None else self.documents.longest
 
     @cached_property
     def tp_groups(self) -> Groups:

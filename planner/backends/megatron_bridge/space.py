@@ -12,6 +12,7 @@ from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.space import PROBLEM_RULES as CORE_PROBLEM_RULES
 from planner.backends.megatron.space import SPACE as CORE_SPACE
 from planner.backends.megatron.space import STRATEGY_RULES as CORE_RULES
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.token_mixers import beyond_attention
 from planner.backends.rules.training_kinds import training_kinds
@@ -54,5 +55,9 @@ KINDS = training_kinds(
     "megatron-bridge 0.6.2 peft/lora.py, peft/dora.py",
     instead="name --backend accelerate",
 )
-TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, KINDS, *MODEL_RULES), STRATEGY_RULES)
+PACKED = packed_sequences(
+    "megatron-bridge 0.6.2 data/packing/algorithms.py:27 packs real data; the emitted recipe has mock data",
+    instead="name --backend megatron, torchtitan or maxtext",
+)
+TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, KINDS, PACKED, *MODEL_RULES), STRATEGY_RULES)
 SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled)

@@ -88,6 +88,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     precision: flags.Precision = None,
     routing: flags.Routing = None,
     training: flags.Training = None,
+    sequences: flags.Sequences = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
@@ -128,7 +129,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     require_files_of_best(emitted, backends)
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits, prefer)
     space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, *limits)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing, training)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing, training, sequences)
     asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
     form = (full, quiet, output, shown_beside(script, job, quiet))
     wanted = Wanted(emitted, launcher, out, plan_out, trace, *form).checked()

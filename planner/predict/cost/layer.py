@@ -248,6 +248,17 @@ def _behind_host_s(
     return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
 
 
+def attention_seconds_of(kind: LayerKind, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
+    """Forward and backward seconds of attention alone; zero where no documents are packed: two [K]."""
+    forward_s = backward_s = np.zeros(len(keys))
+    for operator in kind.operators:
+        if operator.op_class == "attention" and keys.documents is not None:
+            here_s = kind.forward_times_s[operator.name]
+            forward_s = forward_s + here_s
+            backward_s = backward_s + attention_backward_ratio(operator, keys, hardware) * here_s
+    return forward_s, backward_s
+
+
 def working_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:
     """Tensors alive while one layer runs forward or is replayed: what it would keep without recompute: [K]."""
     return sum((saved_bytes_of_operator(op, keys) for op in operators), start=np.zeros(len(keys)))

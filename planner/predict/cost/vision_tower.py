@@ -66,6 +66,8 @@ def patch_keys(keys: LayerKeys, vision: VisionSpec, images: int) -> LayerKeys:
         etp=ones,
         micro_batch_size=keys.micro_batch_size * max(images, 1),
         sequence_length=vision.patches_per_image,
+        documents=None,
+        uneven=None,
     )
 
 
