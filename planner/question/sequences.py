@@ -5,8 +5,9 @@ several documents share a sequence, attention stays within each (the document ma
 padding.  Lengths are given as a mean, as percentiles, or as a histogram::
 
     mean alone        exponential:  length(u) = -mean ln(1 - u)
-    percentiles       uniform between two neighbours, from 1 token up; percentile 100 is the longest document, or the
-                      mean is given and says how long the longest one is
+    percentiles       log-normal between two neighbours and beyond the outer ones: ln length(u) is linear in the normal
+                      quantile of u; a mean beside two or more says how long the documents above the last one are, a
+                      mean beside a single one makes them one log-normal distribution
     histogram         documents of each length, as counted
 
 Packing: ``concatenated`` runs documents on from one sequence into the next (pre-training: Megatron-LM's GPTDataset, TRL
@@ -20,7 +21,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
-from itertools import accumulate
+from itertools import accumulate, pairwise
+from statistics import NormalDist
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -33,6 +35,8 @@ Pairs = tuple[tuple[float, float], ...]
 
 MOST_LENGTHS = 10_000
 LONGEST_TOKENS = 1e9
+STEEPEST = 2.0
+_NORMAL = NormalDist()
 
 
 class Sequences(Document):
@@ -51,7 +55,7 @@ class Sequences(Document):
         min_length=1,
         max_length=101,
         exclude_if=lambda value: value is None,
-        description="tokens of a document by percentile, such as 50: 300, 99: 4000; 100 is the longest",
+        description="tokens of a document by percentile, such as 50: 300, 99: 4000",
     )
     histogram: Pairs | None = Field(
         default=None,
@@ -105,24 +109,13 @@ class Sequences(Document):
 
     def _ascending(self, percentiles: Pairs) -> None:
         at, tokens = zip(*percentiles, strict=True)
-        if len(set(at)) < len(at) or not all(0 < each <= 100 for each in at):
-            raise ValueError("percentiles: each once, above 0 and up to 100")
+        if len(set(at)) < len(at) or not all(0 < each < 100 for each in at):
+            raise ValueError("percentiles: each once, above 0 and below 100")
         if list(tokens) != sorted(tokens) or not 1 <= tokens[0] <= tokens[-1] <= LONGEST_TOKENS:
             raise ValueError("percentiles: lengths from 1 token up that do not fall")
-        if at[-1] == 100:
-            if self.mean is not None:
-                raise ValueError("percentile 100 and the mean both say how long the longest documents are: give one")
-        elif self.mean is None:
-            raise ValueError("give the mean, or percentile 100, which is the longest document")
-        elif self._longest(self.mean) < tokens[-1]:
-            least = _below(percentiles) + (1.0 - at[-1] / 100.0) * tokens[-1]
-            raise ValueError(f"with these percentiles the mean is at least {math.ceil(least):,} tokens")
-
-    def _longest(self, mean: float) -> float:
-        """The longest document with which documents above the last percentile bring the mean about."""
-        percentiles = self.percentiles or ()
-        at, tokens = percentiles[-1]
-        return float(2.0 * (mean - _below(percentiles)) / (1.0 - at / 100.0) - tokens)
+        if len(percentiles) == 1 and self.mean is None:
+            raise ValueError("one percentile is no distribution: give the mean or a second percentile")
+        _slopes(percentiles, self.mean)
 
     @property
     def packed_by(self) -> Packing | None:
@@ -138,10 +131,10 @@ class Sequences(Document):
         if self.percentiles is None:
             mean = self.mean or 1.0
             return [max(1.0, -mean * math.log1p(-share)) for share in shares]
-        points = [(0.0, 1.0), *((at / 100.0, tokens) for at, tokens in self.percentiles)]
-        if points[-1][0] < 1.0:
-            points.append((1.0, self._longest(self.mean or 0.0)))
-        return [_between(points, share) for share in shares]
+        slopes = _slopes(self.percentiles, self.mean)
+        points = [(_NORMAL.inv_cdf(at / 100.0), math.log(tokens)) for at, tokens in self.percentiles]
+        scores = [_NORMAL.inv_cdf(share) for share in shares]
+        return [max(1.0, min(LONGEST_TOKENS, math.exp(_logarithm(points, slopes, score)))) for score in scores]
 
     def words(self) -> str:
         """For a sentence: "documents of 512 tokens on average"."""
@@ -152,19 +145,54 @@ class Sequences(Document):
         return f"documents of {', '.join(parts)}"
 
 
-def _below(percentiles: Pairs) -> float:
-    """What documents up to the last percentile add to the mean."""
-    total, before, shorter = 0.0, 0.0, 1.0
-    for at, tokens in percentiles:
-        total += (at - before) / 100.0 * 0.5 * (shorter + tokens)
-        before, shorter = at, tokens
-    return total
+def _slopes(percentiles: Pairs, mean: float | None) -> list[float]:
+    """Slopes of ln length over the normal quantile: below the first percentile, between each two, above the last.
+
+    Raises ValueError where no such distribution has this mean.
+    """
+    points = [(_NORMAL.inv_cdf(at / 100.0), math.log(tokens)) for at, tokens in percentiles]
+    if len(points) == 1:
+        slope = _single_slope(*points[0], mean or 0.0)
+        return [slope, slope]
+    inner = [(high - low) / (right - left) for (left, low), (right, high) in pairwise(points)]
+    if mean is None:
+        return [inner[0], *inner, inner[-1]]
+    parts = zip([-math.inf, *(score for score, _ in points)], points, [inner[0], *inner], strict=False)
+    below = sum(_part(*point, slope, left, point[0]) for left, point, slope in parts)
+    last = points[-1]
+    least, most = (below + _part(*last, slope, last[0], math.inf) for slope in (0.0, STEEPEST))
+    if not least <= mean <= most:
+        raise ValueError(
+            f"with these percentiles the mean is {math.ceil(least):,} to {math.floor(most):,} tokens: leave it out, or give more"
+        )
+    low, high = 0.0, STEEPEST
+    for _ in range(60):
+        slope = 0.5 * (low + high)
+        short = below + _part(*last, slope, last[0], math.inf) < mean
+        low, high = (slope, high) if short else (low, slope)
+    return [inner[0], *inner, 0.5 * (low + high)]
 
 
-def _between(points: list[tuple[float, float]], share: float) -> float:
-    upper = min(bisect_right([at for at, _ in points], share), len(points) - 1)
-    (left, low), (right, high) = points[upper - 1], points[upper]
-    return low + (high - low) * (share - left) / (right - left)
+def _single_slope(score: float, logarithm: float, mean: float) -> float:
+    """Spread of the log-normal distribution through one percentile with this mean: the smaller of two."""
+    squared = score**2 + 2.0 * (math.log(mean) - logarithm)
+    roots = [] if squared < 0 else [score - math.sqrt(squared), score + math.sqrt(squared)]
+    fitting = [root for root in roots if 0.0 <= root <= STEEPEST]
+    if not fitting:
+        raise ValueError(f"no log-normal distribution with this percentile has a mean of {mean:g} tokens")
+    return fitting[0]
+
+
+def _part(score: float, logarithm: float, slope: float, left: float, right: float) -> float:
+    """What documents between two normal quantiles add to the mean, on a line through ``(score, logarithm)``."""
+    whole = math.exp(logarithm - slope * score + 0.5 * slope**2)
+    return whole * (_NORMAL.cdf(right - slope) - _NORMAL.cdf(left - slope))
+
+
+def _logarithm(points: list[tuple[float, float]], slopes: list[float], score: float) -> float:
+    above = bisect_right([each for each, _ in points], score)
+    at, logarithm = points[max(above - 1, 0)]
+    return logarithm + slopes[above] * (score - at)
 
 
 def _is_pair(value: Any) -> bool:
