@@ -162,9 +162,8 @@ def _slopes(percentiles: Pairs, mean: float | None) -> list[float]:
     last = points[-1]
     least, most = (below + _part(*last, slope, last[0], math.inf) for slope in (0.0, STEEPEST))
     if not least <= mean <= most:
-        raise ValueError(
-            f"with these percentiles the mean is {math.ceil(least):,} to {math.floor(most):,} tokens: leave it out, or give more"
-        )
+        said = f"{math.ceil(least):,} to {math.floor(most):,} tokens"
+        raise ValueError(f"with these percentiles the mean is {said}: leave it out, or give more percentiles")
     low, high = 0.0, STEEPEST
     for _ in range(60):
         slope = 0.5 * (low + high)

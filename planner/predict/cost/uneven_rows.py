@@ -9,8 +9,9 @@ each other; ``b`` sequences a micro-batch, ``m`` micro-batches a step, ``p`` sta
                                                                              the slowest of them once the pipe is full
     ZeRO-2 and 3            e(b, ranks that shard)   gathers and reductions of every micro-batch, in place of the first
 
-The factor of the pipeline is within 0.15 of simulated 1F1B steps with gamma-distributed micro-batches (2 to 16 stages,
-m = p to 16 p, spreads of 0.1 and 0.3: ``tests/unit/cost/test_uneven_rows.py``).  Attention without fused kernels
+The factor of the pipeline is a fit to simulated 1F1B steps with gamma-distributed micro-batches: 0.1 off on average,
+0.4 at most (2 stages), over 2 to 16 stages, p to 16 p micro-batches and spreads of 0.1 and 0.3
+(``tests/unit/cost/test_packed_rows.py``).  Attention without fused kernels
 computes all pairs of a sequence, whatever the documents, and is equal everywhere.
 """
 

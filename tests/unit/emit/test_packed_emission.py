@@ -18,12 +18,14 @@ from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_plan
 
 BASE = Strategy(tp=1, dp_shard=8, zero_stage=1, num_microbatches=4)
+REPLAYED = replace(BASE, recompute="full")
 PACKS = {
     "megatron": {"concatenated"},
     "torchtitan": {"concatenated"},
     "maxtext": {"concatenated", "greedy"},
     "nemo": {"greedy"},
     "hugging-face": {"concatenated", "greedy"},
+    "unrestricted": {"concatenated", "greedy", "balanced"},
 }
 """All other back-ends pack nothing."""
 
@@ -60,9 +62,9 @@ def test_megatron_masks_between_documents_and_takes_no_ring_beside() -> None:
 
 @pytest.mark.parametrize(("packing", "way"), [("concatenated", "concat_then_split"), ("greedy", "best_fit")])
 def test_maxtext_packs_as_asked(packing: Packing, way: str) -> None:
-    config = parse_config(emitter("maxtext")(_plan(packing), "torchrun").files[CONFIG_FILE])
+    config = parse_config(emitter("maxtext")(_plan(packing, REPLAYED), "torchrun").files[CONFIG_FILE])
     assert (config["packing"], config["grain_packing_type"]) == (True, way)
     assert config["max_segments_per_seq"] >= 1
-    plain = parse_config(emitter("maxtext")(_plan(None), "torchrun").files[CONFIG_FILE])
+    plain = parse_config(emitter("maxtext")(_plan(None, REPLAYED), "torchrun").files[CONFIG_FILE])
     assert plain["packing"] is False
     assert "max_segments_per_seq" not in plain
