@@ -6,7 +6,7 @@ Shape letter: K keys.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,15 +38,10 @@ class LayerKeys:
     sequence_length: int
     routing: ExpertLoad = EVEN
     """How unevenly tokens reach the experts."""
-    documents: PackedRows | None = None
-    """What packed sequences hold; None = each is one document."""
-    uneven: Array | None = None
-    """Attention of the slowest rank over that of a typical one, less 1, where documents are packed."""
 
     def slice(self, start: int, stop: int) -> LayerKeys:
         """Keys ``start`` to ``stop``."""
-        uneven = None if self.uneven is None else self.uneven[start:stop]
-        return replace(self, uneven=uneven, **{name: getattr(self, name)[start:stop] for name in KEY_COLUMNS})
+        return replace(self, **{name: getattr(self, name)[start:stop] for name in KEY_COLUMNS})
 
     @cached_property
     def tokens(self) -> Array:
@@ -66,15 +61,12 @@ class LayerKeys:
 
     def context(self, window: int | None, *, causal: bool) -> Array | float:
         """Tokens that a token of a sequence attends to on the slowest rank: one number, or [K] of packed documents."""
-        if self.documents is None:
-            return attention_context(self.sequence_length, window, causal=causal)
-        mean = self.documents.row_context(window, causal=causal)
-        return mean if self.uneven is None else mean * (1.0 + self.documents.window_share(window) * self.uneven)
+        return attention_context(self.sequence_length, window, causal=causal)
 
     @property
     def longest(self) -> float:
         """Length of the rows at whose rate fused attention runs."""
-        return float(self.sequence_length) if self.documents is None else self.documents.longest
+        return float(self.sequence_length)
 
     @cached_property
     def tp_groups(self) -> Groups:
@@ -94,3 +86,35 @@ class LayerKeys:
     def __len__(self) -> int:
         """Number of keys."""
         return len(self.tp)
+
+
+@dataclass(frozen=True)
+class PackedKeys(LayerKeys):
+    """Keys of sequences that hold several documents.
+
+    ``uneven`` [K]: attention of the slowest rank over that of a typical one, less 1.
+    """
+
+    documents: PackedRows = field(kw_only=True)
+    uneven: Array = field(kw_only=True)
+
+    def slice(self, start: int, stop: int) -> PackedKeys:
+        """Keys ``start`` to ``stop``."""
+        columns = {name: getattr(self, name)[start:stop] for name in (*KEY_COLUMNS, "uneven")}
+        return replace(self, **columns)
+
+    def context(self, window: int | None, *, causal: bool) -> Array | float:
+        """Tokens that a token of a sequence attends to in its document on the slowest rank: [K]."""
+        mean = self.documents.row_context(window, causal=causal)
+        return mean * (1.0 + self.documents.window_share(window) * self.uneven)
+
+    @property
+    def longest(self) -> float:
+        """Length of the documents at whose rate fused attention runs."""
+        return self.documents.longest
+
+
+def whole_keys(keys: LayerKeys) -> LayerKeys:
+    """The keys of sequences of one document each."""
+    columns = {name: getattr(keys, name) for name in KEY_COLUMNS}
+    return LayerKeys(**columns, sequence_length=keys.sequence_length, routing=keys.routing)

@@ -27,10 +27,10 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.predict.cost.slowest_device import expected_maximum
+from planner.predict.order_statistics import expected_maximum
 from planner.question.problem import Workload
 from planner.question.sequences import Sequences
-from solver.arrays import Array
+from solver.arrays import Array, Ints
 
 ROWS = 256
 """Sequences that are packed to learn what packing gives."""
@@ -93,9 +93,9 @@ class PackedRows:
         """Standard deviation of ``work``."""
         return float(self.work().std())
 
-    def waiting(self, means_of: Array, ranks: Array) -> Array:
+    def waiting(self, means_of: Ints, ranks: Ints) -> Array:
         """``e(n, N)`` of the module: [R]."""
-        columns = np.stack([np.asarray(means_of, dtype=np.int64), np.asarray(ranks, dtype=np.int64)], axis=1)
+        columns = np.stack([means_of, ranks], axis=1)
         distinct, index = np.unique(columns, axis=0, return_inverse=True)
         for pair in map(tuple, distinct.tolist()):
             if pair not in self._waits:

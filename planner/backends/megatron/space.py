@@ -26,7 +26,7 @@ from planner.backends.rules.divisibility import (
     positions,
     sequence_parallel,
 )
-from planner.backends.rules.packed_sequences import packed_context, packed_sequences
+from planner.backends.rules.packed_sequences import CONCATENATED, packed_context, packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixture, used_kinds
 from planner.backends.rules.training_kinds import training_kinds
 from planner.model.spec import ModelSpec
@@ -279,7 +279,7 @@ def _offload_and_recompute(given: RuleInput) -> str | None:
 PROBLEM_RULES: tuple[SpaceRule, ...] = (SpaceRule("A15", f"{_VALIDATE}:1313", positions),)
 KINDS = training_kinds(f"{_VALIDATE}: no flag says it", instead="name --backend megatron-bridge or accelerate")
 PACKED = packed_sequences(
-    "megatron-core 0.19.2 training/arguments.py:3159, core/datasets/gpt_dataset.py:287", packings=("concatenated",)
+    "megatron-core 0.19.2 training/arguments.py:3159, core/datasets/gpt_dataset.py:287", packings=CONCATENATED
 )
 """Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (

@@ -7,6 +7,10 @@ from collections.abc import Callable, Collection
 from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.question.sequences import Packing
 
+GREEDY: tuple[Packing, ...] = ("greedy",)
+CONCATENATED: tuple[Packing, ...] = ("concatenated",)
+BOTH: tuple[Packing, ...] = ("greedy", "concatenated")
+
 
 def packed_sequences(source: str, *, packings: Collection[Packing] = (), instead: str = "") -> SpaceRule:
     """The rule (id ``K2``) of a back-end that fills sequences in these ways; padded ones run everywhere.

@@ -34,7 +34,7 @@ from planner.predict.cost.payload import (
     runs_again,
     scanned_bytes,
 )
-from planner.predict.layer_keys import LayerKeys
+from planner.predict.layer_keys import LayerKeys, PackedKeys
 from planner.predict.memory.activations import replayed_shares, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import local_parameters
 from planner.strategy.strategy import Relief
@@ -252,7 +252,7 @@ def attention_seconds_of(kind: LayerKind, keys: LayerKeys, hardware: Hardware) -
     """Forward and backward seconds of attention alone; zero where no documents are packed: two [K]."""
     forward_s = backward_s = np.zeros(len(keys))
     for operator in kind.operators:
-        if operator.op_class == "attention" and keys.documents is not None:
+        if operator.op_class == "attention" and isinstance(keys, PackedKeys):
             here_s = kind.forward_times_s[operator.name]
             forward_s = forward_s + here_s
             backward_s = backward_s + attention_backward_ratio(operator, keys, hardware) * here_s

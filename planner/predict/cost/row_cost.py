@@ -25,7 +25,7 @@ from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
 from planner.predict.cost.step_payload import DataParallelism, GatheredUnit, hop_parts, parallelisms, table_bytes
 from planner.predict.cost.uneven_rows import sharded_attention, uneven_column
-from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
+from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, PackedKeys
 from planner.predict.memory.framework_memory import (
     framework_buffer_bytes,
     with_eight_bit_copies,
@@ -140,10 +140,10 @@ class CostModel:
         distinct, key = distinct_rows([*(getattr(rows, name) for name in KEY_COLUMNS), *place])
         columns = {name: distinct[:, column].astype(np.float64) for column, name in enumerate(KEY_COLUMNS)}
         columns["micro_batch_size"] *= self.workload.trained.sequences_per_sample
-        routing = load_of(self.workload.routing, self.model)
-        uneven = None if values is None else values[distinct[:, -1]]
-        length, held = self.workload.sequence_length, self.documents
-        return LayerKeys(**columns, sequence_length=length, routing=routing, documents=held, uneven=uneven), key
+        said = {"sequence_length": self.workload.sequence_length, "routing": load_of(self.workload.routing, self.model)}
+        if self.documents is None or values is None:
+            return LayerKeys(**columns, **said), key
+        return PackedKeys(**columns, **said, documents=self.documents, uneven=values[distinct[:, -1]]), key
 
     def layers_s(self, rows: StrategyRows) -> Array:
         """Seconds that one micro-batch takes in all layers, without relief and ZeRO-2/3 traffic: [R]."""

@@ -28,7 +28,7 @@ IN_FLIGHT = 1.5
 """Stages of a pipeline, times which micro-batches have to pass before the slowest in flight sets the pace."""
 
 
-def pipeline_part(stages: Array, num_microbatches: Array) -> Array:
+def pipeline_part(stages: Ints, num_microbatches: Ints) -> Array:
     """Part of the expected slowest of the micro-batches in flight that a step shows: [R]."""
     part: Array = (num_microbatches - 1.0) / (num_microbatches + IN_FLIGHT * stages)
     return np.where(stages > 1, part, 0.0)

@@ -14,8 +14,8 @@ from planner.model.operators import layer_operators
 from planner.predict.cost.hardware import hardware_of
 from planner.predict.cost.operator_time import attention_flops
 from planner.predict.cost.row_cost import CostModel
-from planner.predict.cost.slowest_device import expected_maximum
 from planner.predict.cost.uneven_rows import pipeline_part, sharded_attention, uneven_attention
+from planner.predict.order_statistics import expected_maximum
 from planner.predict.packed_rows import PackedRows, documents_of, real_tokens_per_step
 from planner.predict.training_flops import step_flops
 from planner.question.problem import Workload
