@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +61,14 @@ def read_lengths(path: Path) -> list[tuple[float, float]]:
         raise DocumentInvalid(
             f"the file cannot be read: {reason}", where=f"{FLAG} {path}", hint=f"give {SAID}"
         ) from None
-    counts: Counter[float] = Counter()
+    counts: dict[float, float] = {}
     for length, count in _counted(text, path):
         if not (math.isfinite(length) and math.isfinite(count) and length >= 0 and count >= 0):
             raise DocumentInvalid(
                 f"{length:g} and {count:g} are no length and count", where=f"{FLAG} {path}", hint=f"give {SAID}"
             )
         if length > 0:
-            counts[length] += count
+            counts[length] = counts.get(length, 0.0) + count
     if not counts:
         raise DocumentInvalid("the file holds no length", where=f"{FLAG} {path}", hint=f"give {SAID}")
     return sorted(counts.items()) if len(counts) <= MOST_LENGTHS else _fewer(sorted(counts.items()))
@@ -99,12 +99,11 @@ def _counted(text: str, path: Path) -> list[tuple[float, float]]:
 
 def _fewer(counted: list[tuple[float, float]]) -> list[tuple[float, float]]:
     total, before = sum(count for _, count in counted), 0.0
-    tokens: Counter[int] = Counter()
-    documents: Counter[int] = Counter()
+    tokens, documents = defaultdict[int, float](float), defaultdict[int, float](float)
     for length, count in counted:
         part = min(int(FEWER_LENGTHS * before / total), FEWER_LENGTHS - 1)
-        tokens[part] += length * count  # type: ignore[assignment]  # counts may be fractions
-        documents[part] += count  # type: ignore[assignment]
+        tokens[part] += length * count
+        documents[part] += count
         before += count
     return [(tokens[part] / documents[part], documents[part]) for part in sorted(documents) if documents[part] > 0]
 

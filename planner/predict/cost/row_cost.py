@@ -140,10 +140,11 @@ class CostModel:
         distinct, key = distinct_rows([*(getattr(rows, name) for name in KEY_COLUMNS), *place])
         columns = {name: distinct[:, column].astype(np.float64) for column, name in enumerate(KEY_COLUMNS)}
         columns["micro_batch_size"] *= self.workload.trained.sequences_per_sample
-        said = {"sequence_length": self.workload.sequence_length, "routing": load_of(self.workload.routing, self.model)}
+        tokens, routing = self.workload.sequence_length, load_of(self.workload.routing, self.model)
         if self.documents is None or values is None:
-            return LayerKeys(**columns, **said), key
-        return PackedKeys(**columns, **said, documents=self.documents, uneven=values[distinct[:, -1]]), key
+            return LayerKeys(**columns, sequence_length=tokens, routing=routing), key
+        uneven, held = values[distinct[:, -1]], self.documents
+        return PackedKeys(**columns, sequence_length=tokens, routing=routing, documents=held, uneven=uneven), key
 
     def layers_s(self, rows: StrategyRows) -> Array:
         """Seconds that one micro-batch takes in all layers, without relief and ZeRO-2/3 traffic: [R]."""
