@@ -68,3 +68,10 @@ def test_maxtext_packs_as_asked(packing: Packing, way: str) -> None:
     plain = parse_config(emitter("maxtext")(_plan(None, REPLAYED), "torchrun").files[CONFIG_FILE])
     assert plain["packing"] is False
     assert "max_segments_per_seq" not in plain
+
+
+def test_the_toml_release_masks_no_documents() -> None:
+    given = rule_input(_plan("concatenated"))
+    newest, toml = backend("torchtitan").releases[:2]
+    assert not [each for each in newest.space.rules.violations(given) if each.rule.endswith(".K2")]
+    assert [each.rule for each in toml.space.rules.violations(given) if "K2" in each.rule] == ["torchtitan.K2"]
