@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import DocumentInvalid
-from planner.question.sequences import MOST_LENGTHS
 
 FLAG = "--sequences"
 SAID = (
@@ -54,6 +53,9 @@ def read_lengths(path: Path) -> list[tuple[float, float]]:
 
     More than ``MOST_LENGTHS`` different lengths become ``FEWER_LENGTHS`` of equally many documents, by their mean.
     """
+    # Help is printed without the documents' library.
+    from planner.question.sequences import MOST_LENGTHS
+
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
