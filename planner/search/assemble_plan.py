@@ -67,8 +67,7 @@ def assemble_plan(
     """
     workload, step_s = problem.workload, candidate.step_time_s
     tokens, flops = real_tokens_per_step(workload), step_flops(problem.model, workload)
-    peak = hardware.pool.device.peak_flops_per_s[workload.precision]
-    devices = candidate.strategy.world_size
+    peak, devices = hardware.pool.device.peak_flops_per_s[workload.precision], candidate.strategy.world_size
     stages = tuple(_stage(problem, candidate, index) for index in range(candidate.strategy.pp))
     own, own_name = inside(problem, software), software.name
     covered = None

@@ -159,10 +159,9 @@ class CostModel:
         dense, expert = parallelisms(rows, self._tensors_per_parameter(cost, key))
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
-        if self.documents is not None and np.any(rows.zero >= 2):
-            more = sharded_attention(rows, self.documents, self.workload)[:, None] - 1.0
-            forward_s = forward_s + more * layers.attention_forward_s[key]
-            backward_s = backward_s + more * layers.attention_backward_s[key]
+        more = 0.0 if self.documents is None else sharded_attention(rows, self.documents, self.workload)[:, None] - 1.0
+        forward_s = forward_s + more * layers.attention_forward_s[key]
+        backward_s = backward_s + more * layers.attention_backward_s[key]
         # Without a pipeline head and embedding share one token table.
         head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
         front, back, copied = self._ends_s(rows, cost, key, head_dense, (dense, expert))
