@@ -17,6 +17,7 @@ from planner.answers.sweep.question import SweepQuestion
 from planner.operations.question import Devices
 from planner.question.problem import Constraints, OptimizerName, Precision
 from planner.question.routing import ExpertLoad
+from planner.question.sequences import Sequences
 from planner.question.training import Training
 from profiles.document import Document
 
@@ -49,6 +50,9 @@ class SweepRequest(Document):
         default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
     )
     training: Training | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
+    )
+    sequences: Sequences | None = Field(
         default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
     )
     constraints: Constraints = Constraints()

@@ -70,6 +70,15 @@ Training = Annotated[
         " reference=resident|offloaded|shared|precomputed.",
     ),
 ]
+Sequences = Annotated[
+    str | None,
+    typer.Option(
+        "--sequences",
+        metavar="padded|packed,...",
+        help="Lengths of documents (mean=N, p50=N, p99=N, or file=FILE) and how they fill sequences: padded, or packed"
+        " with packing=concatenated|greedy|balanced (default: each sequence is one document).",
+    ),
+]
 Objective = Annotated[ObjectiveChoice, typer.Option("--objective", help="What to minimise.")]
 Price = Annotated[
     float | None, typer.Option("--price", metavar="X", help="Price of a device hour, for --objective cost.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from planner.cli.backend_names import ANY
 from planner.cli.options import ObjectiveChoice, PrecisionName, PreferChoice
 from planner.cli.routing_flag import routing_of
+from planner.cli.sequences_flag import sequences_of
 from planner.cli.training_flag import training_of
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import Value
@@ -32,6 +33,7 @@ class WorkloadFlags:
     precision: PrecisionName | None
     routing: str | None = None
     training: str | None = None
+    sequences: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
         "precision": flags.precision.value if flags.precision else None,
         "routing": routing_of(flags.routing),
         "training": training_of(flags.training),
+        "sequences": sequences_of(flags.sequences),
     }
     overrides = {key: value for key, value in said.items() if value is not None}
     if flags.file is not None:

@@ -11,6 +11,7 @@ from planner.cli.backend_names import parse_backends
 from planner.cli.options import PrecisionName
 from planner.cli.problem_inputs import LARGEST_COUNT, chance
 from planner.cli.routing_flag import routing_of
+from planner.cli.sequences_flag import sequences_of
 from planner.cli.training_flag import training_of
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import PINNABLE
@@ -48,6 +49,7 @@ class SweepFlags:
     fits: float | None = None
     routing: str | None = None
     training: str | None = None
+    sequences: str | None = None
 
 
 def read_question(flags: SweepFlags) -> SweepQuestion:
@@ -108,6 +110,8 @@ def _said(flags: SweepFlags) -> dict[str, Any]:
         said["routing"] = routing_of(flags.routing)
     if flags.training is not None:
         said["training"] = training_of(flags.training)
+    if flags.sequences is not None:
+        said["sequences"] = sequences_of(flags.sequences)
     return said
 
 

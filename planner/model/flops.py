@@ -13,6 +13,7 @@ papers (Narayanan et al., arXiv 2104.04473, equation 3; Korthikanti et al., arXi
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
 
 from planner.model.operator import Operator
 from planner.model.operators import (
@@ -25,18 +26,28 @@ from planner.model.operators import (
 from planner.model.spec import ModelSpec
 
 
-def attention_context(sequence_length: int, window: int | None, *, causal: bool) -> float:
-    """Mean number of tokens that one token attends to.
+@runtime_checkable
+class Documents(Protocol):
+    """Documents of several lengths, within each of which attention stays."""
+
+    def context(self, window: int | None, *, causal: bool) -> float:
+        """Mean number of tokens that one token attends to."""
+
+
+def attention_context(sequence_length: int | Documents, window: int | None, *, causal: bool) -> float:
+    """Mean number of tokens that one token attends to: in one sequence, or in documents of several lengths.
 
     Causal: ``mean(min(i, w) for i in 1..s)`` = ``(s + 1) / 2`` without a window.  Otherwise ``min(s, w)``.
     """
+    if isinstance(sequence_length, Documents):
+        return sequence_length.context(window, causal=causal)
     reach = sequence_length if window is None else min(window, sequence_length)
     if not causal:
         return float(reach)
     return (reach * (reach + 1) / 2 + (sequence_length - reach) * reach) / sequence_length
 
 
-def forward_flops(operator: Operator, sequence_length: int, *, causal: bool = True) -> float:
+def forward_flops(operator: Operator, sequence_length: int | Documents, *, causal: bool = True) -> float:
     """FLOPs of one operator for one token of the layer: matmuls, attention, scans; 0 for point-wise operators."""
     if operator.op_class == "attention":
         context = attention_context(sequence_length, operator.window, causal=causal and operator.causal)
@@ -48,11 +59,11 @@ def forward_flops(operator: Operator, sequence_length: int, *, causal: bool = Tr
     return 2.0 * operator.in_features * operator.out_features * operator.tokens_per_token
 
 
-def _sum_forward(operators: Iterable[Operator], sequence_length: int, causal: bool) -> float:
+def _sum_forward(operators: Iterable[Operator], sequence_length: int | Documents, causal: bool) -> float:
     return sum(forward_flops(op, sequence_length, causal=causal) for op in operators)
 
 
-def forward_flops_per_token(spec: ModelSpec, sequence_length: int, causal: bool = True) -> float:
+def forward_flops_per_token(spec: ModelSpec, sequence_length: int | Documents, causal: bool = True) -> float:
     """FLOPs of one forward pass for one token; vision tower not included."""
     head = _sum_forward(head_operators(spec), sequence_length, causal)
     total = _sum_forward(embedding_operators(spec), sequence_length, causal) + head
@@ -65,7 +76,7 @@ def forward_flops_per_token(spec: ModelSpec, sequence_length: int, causal: bool 
     return total
 
 
-def model_flops_per_token(spec: ModelSpec, sequence_length: int, causal: bool = True) -> float:
+def model_flops_per_token(spec: ModelSpec, sequence_length: int | Documents, causal: bool = True) -> float:
     """Useful FLOPs of forward and backward for one token: the numerator of MFU.  Recompute is never counted.
 
     Multi-token-prediction modules are counted (their loss is part of training); the vision tower is counted apart,

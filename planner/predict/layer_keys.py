@@ -12,8 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.model.flops import attention_context
 from planner.predict.collective import Groups
 from planner.predict.hottest_share import hottest_share
+from planner.predict.packed_rows import PackedRows
 from planner.question.routing import EVEN, ExpertLoad
 from planner.strategy.strategy import DISPATCHERS
 from solver.arrays import Array
@@ -75,6 +77,15 @@ class LayerKeys:
             return 1.0
         return hottest_share(self.routing, num_experts, self.ep)
 
+    def context(self, window: int | None, *, causal: bool) -> Array | float:
+        """Tokens that a token of a sequence attends to on the slowest rank: one number, or [K] of packed documents."""
+        return attention_context(self.sequence_length, window, causal=causal)
+
+    @property
+    def longest(self) -> float:
+        """Length of the rows at whose rate fused attention runs."""
+        return float(self.sequence_length)
+
     @cached_property
     def tp_groups(self) -> Groups:
         """Ranks of one tensor-parallel group: neighbours."""
@@ -93,3 +104,35 @@ class LayerKeys:
     def __len__(self) -> int:
         """Number of keys."""
         return len(self.tp)
+
+
+@dataclass(frozen=True)
+class PackedKeys(LayerKeys):
+    """Keys of sequences that hold several documents.
+
+    ``uneven`` [K]: attention of the slowest rank over that of a typical one, less 1.
+    """
+
+    documents: PackedRows = field(kw_only=True)
+    uneven: Array = field(kw_only=True)
+
+    def slice(self, start: int, stop: int) -> PackedKeys:
+        """Keys ``start`` to ``stop``."""
+        columns = {name: getattr(self, name)[start:stop] for name in (*KEY_COLUMNS, "uneven")}
+        return replace(self, **columns)
+
+    def context(self, window: int | None, *, causal: bool) -> Array | float:
+        """Tokens that a token of a sequence attends to in its document on the slowest rank: [K]."""
+        mean = self.documents.row_context(window, causal=causal)
+        return mean * (1.0 + self.documents.window_share(window) * self.uneven)
+
+    @property
+    def longest(self) -> float:
+        """Length of the documents at whose rate fused attention runs."""
+        return self.documents.longest
+
+
+def whole_keys(keys: LayerKeys) -> LayerKeys:
+    """The keys of sequences of one document each."""
+    columns = {name: getattr(keys, name) for name in KEY_COLUMNS}
+    return LayerKeys(**columns, sequence_length=keys.sequence_length, routing=keys.routing)

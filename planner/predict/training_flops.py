@@ -2,24 +2,25 @@
 
 With ``F`` the forward pass of a token: ``3 F`` where all weights learn (``planner.model.flops``); of a frozen matmul
 ``2 F``, of adapters and of attention, which has no weights, ``3 F``.  A reference model adds its forward pass, ``F``;
-pairs count both their sequences.
+pairs count both their sequences.  Padding is not useful: real tokens count, each with the context of its document.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.model.flops import forward_flops, model_flops_per_token, vision_flops_per_image
+from planner.model.flops import Documents, forward_flops, model_flops_per_token, vision_flops_per_image
 from planner.model.operator import Operator
 from planner.model.operators import embedding_operators, head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
+from planner.predict.packed_rows import documents_of, real_tokens_per_step
 from planner.predict.trained_operators import paired_head, trained_operators
 from planner.question.problem import Workload
 
 
 def step_flops(model: ModelSpec, workload: Workload) -> float:
     """Useful FLOPs of one step of all devices, the vision tower's among them."""
-    flops = training_flops_per_token(model, workload) * workload.tokens_per_step
+    flops = training_flops_per_token(model, workload) * real_tokens_per_step(workload)
     images = workload.images_per_sample * workload.global_batch_size
     # A frozen tower runs forward alone.
     towers = 1.0 / 3.0 if workload.trained.adapters else 1.0
@@ -27,8 +28,8 @@ def step_flops(model: ModelSpec, workload: Workload) -> float:
 
 
 def training_flops_per_token(model: ModelSpec, workload: Workload) -> float:
-    """Useful FLOPs of one token of one sequence."""
-    training, sequence = workload.trained, workload.sequence_length
+    """Useful FLOPs of one real token of one sequence."""
+    training, sequence = workload.trained, _documents(workload)
     whole = model_flops_per_token(model, sequence)
     if not training.adapters and training.task != "reward" and not training.runs_reference:
         return whole
@@ -46,7 +47,14 @@ def training_flops_per_token(model: ModelSpec, workload: Workload) -> float:
     return flops
 
 
-def _flops(operator: Operator, sequence_length: int) -> float:
+def _documents(workload: Workload) -> int | Documents:
+    """What attention stays within: the sequence, or the documents that it holds."""
+    if workload.sequences is None:
+        return workload.sequence_length
+    return documents_of(workload.sequences, workload.sequence_length)
+
+
+def _flops(operator: Operator, sequence_length: int | Documents) -> float:
     """Forward and backward of one operator."""
     passes = 2.0 if operator.frozen and operator.op_class != "attention" else 3.0
     return passes * forward_flops(operator, sequence_length)

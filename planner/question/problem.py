@@ -11,6 +11,7 @@ from planner.model.spec import ModelSpec
 from planner.question.factors import AppliedCalibration
 from planner.question.older_documents import constraints_of_today, problem_of_today
 from planner.question.routing import ExpertLoad, of_other_experts
+from planner.question.sequences import Sequences
 from planner.question.training import PRETRAIN, Training
 from profiles.cluster import Cluster
 from profiles.document import Document
@@ -53,6 +54,12 @@ class Workload(Document):
         default=None,
         exclude_if=lambda value: value is None,
         description="which weights learn and by which loss: full, lora, qlora; dpo, orpo, reward; absent = pretrain",
+    )
+    sequences: Sequences | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="lengths of documents, and whether sequences are padded or packed with several; absent = every"
+        " sequence is one document of its whole length",
     )
 
     @property

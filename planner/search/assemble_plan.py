@@ -25,6 +25,7 @@ from planner.predict.cost.efficiency import DEFAULT_MATMUL_FRACTION
 from planner.predict.cost.hardware import Hardware
 from planner.predict.coverage.coverage import Coverage, coverage
 from planner.predict.memory.fit_chance import fits_probability
+from planner.predict.packed_rows import real_tokens_per_step
 from planner.predict.physics.kernels import AttentionChoice
 from planner.predict.physics.physics import Physics
 from planner.predict.training_flops import step_flops
@@ -34,6 +35,7 @@ from planner.question.problem import Problem
 from planner.search.evaluate import chunk_starts
 from planner.search.room_notes import room_notes
 from planner.search.routing_note import routing_notes
+from planner.search.sequence_notes import sequence_notes
 from planner.search.split_limits import memory_limit_bytes
 from planner.search.training_notes import training_notes
 from planner.version import __version__
@@ -64,9 +66,8 @@ def assemble_plan(
     ``lower_bound_s``: no plan of the spaces that were searched is faster; None where nobody searched.
     """
     workload, step_s = problem.workload, candidate.step_time_s
-    tokens, flops = workload.tokens_per_step, step_flops(problem.model, workload)
-    peak = hardware.pool.device.peak_flops_per_s[workload.precision]
-    devices = candidate.strategy.world_size
+    tokens, flops = real_tokens_per_step(workload), step_flops(problem.model, workload)
+    peak, devices = hardware.pool.device.peak_flops_per_s[workload.precision], candidate.strategy.world_size
     stages = tuple(_stage(problem, candidate, index) for index in range(candidate.strategy.pp))
     own, own_name = inside(problem, software), software.name
     covered = None
@@ -191,6 +192,7 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
             f"best matmul rate of {device.name} is not measured; {DEFAULT_MATMUL_FRACTION:.0%} of peak assumed"
         )
     notes += routing_notes(problem, hardware, candidate)
+    notes += sequence_notes(problem, hardware, candidate)
     if problem.model.vision is not None and workload.images_per_sample == 0:
         notes.append("no images in the samples: the vision tower holds memory but does no work")
     return tuple(notes)

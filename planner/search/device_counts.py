@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
 from planner.plan.plan import Plan
+from planner.predict.packed_rows import real_tokens_per_step
 from planner.question.problem import Problem
 from planner.search.options import Progress, SearchOptions
 from planner.search.reach import fewest_nodes, reaches
@@ -107,7 +108,7 @@ def slowest_allowed_s(problem: Problem) -> float:
     constraints, workload = problem.constraints, problem.workload
     limits = [math.inf if constraints.max_step_time_s is None else constraints.max_step_time_s]
     if constraints.min_tokens_per_s is not None:
-        limits.append(workload.global_batch_size * workload.sequence_length / constraints.min_tokens_per_s)
+        limits.append(real_tokens_per_step(workload) / constraints.min_tokens_per_s)
     return min(limits)
 
 

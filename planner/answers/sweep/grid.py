@@ -89,4 +89,5 @@ def _workload(question: SweepQuestion, sequence_length: int, global_batch_size: 
         dropout=question.dropout,
         routing=question.routing,
         training=question.training,
+        sequences=question.sequences,
     )

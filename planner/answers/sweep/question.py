@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from planner.question.older_documents import problem_of_today
 from planner.question.problem import Constraints, OptimizerName, Precision
 from planner.question.routing import ExpertLoad
+from planner.question.sequences import Sequences
 from planner.question.training import Training
 from profiles.document import Document
 
@@ -36,6 +37,9 @@ class SweepQuestion(Document):
         default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
     )
     training: Training | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
+    )
+    sequences: Sequences | None = Field(
         default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
     )
     constraints: Constraints = Field(default_factory=Constraints)

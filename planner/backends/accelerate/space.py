@@ -21,6 +21,7 @@ from planner.backends.deepspeed.space import spelled as spelled_for_deepspeed
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import context_parallel_sequence, exact_batch, positions
 from planner.backends.rules.overlap import FSDP2, data_parallel, fsdp2_overlap, fsdp2_spelling, plain_spelling
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
 from planner.backends.rules.token_mixers import runs_along_sequence
 from planner.backends.rules.training_kinds import training_kinds
@@ -228,6 +229,10 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
         "docs: emit accelerate (train_accelerate.py); peft tuners/lora, bitsandbytes",
         bases=("bf16", "nf4", "int8"),
         tasks=("language_model", "dpo", "orpo"),
+    ),
+    packed_sequences(
+        "docs: emit accelerate (train_accelerate.py feeds whole sequences; TRL packs, trl/data_utils.py:739)",
+        instead="use padded sequences, or name --backend torchtitan, megatron or maxtext",
     ),
     *ADAPTER_QUESTION_RULES,
     *(

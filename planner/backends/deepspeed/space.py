@@ -23,6 +23,7 @@ from planner.backends.deepspeed.expressible_rules import (
 from planner.backends.deepspeed.model_rules import MODEL_RULES
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.pipeline import end_problem, placement_problem
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
@@ -60,9 +61,10 @@ KINDS = training_kinds(
     bases=SIXTEEN_BIT,
     instead="name --backend accelerate, which goes through DeepSpeed for ZeRO-1 and optimizer offload",
 )
+PACKED = packed_sequences("docs: emit deepspeed (train_deepspeed.py feeds whole sequences)")
 TABLE = RuleTable(
     "deepspeed",
-    (*DEVICE_RULES, KINDS, *FAMILY_RULES, *MODEL_RULES, *QUESTION_RULES),
+    (*DEVICE_RULES, KINDS, PACKED, *FAMILY_RULES, *MODEL_RULES, *QUESTION_RULES),
     (*STRATEGY_RULES, *SCRIPT_RULES),
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.packed_sequences import BOTH, packed_sequences
 from planner.backends.rules.rule import RuleTable
 from planner.backends.rules.training_kinds import EVERY_BASE, EVERY_TASK, training_kinds
 
@@ -42,6 +43,7 @@ SPACE = Space(
             training_kinds(
                 "peft tuners/lora; trl DPOTrainer, ORPOTrainer, RewardTrainer", bases=EVERY_BASE, tasks=EVERY_TASK
             ),
+            packed_sequences("trl f2cd5771 trl/data_utils.py:739, 829", packings=BOTH),
         ),
         column_rules(COLUMNS, "torch 2.13 nn/parallel/distributed.py; transformers Trainer"),
     ),

@@ -19,9 +19,11 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleTable
 from planner.backends.rules.training_kinds import training_kinds
 
+PACKED = packed_sequences("llm-foundry 0.3.0: its sequence ids mask whole sequences, not described here")
 COLUMNS = Columns(
     schedules=("1f1b",),
     tensor_parallel=False,
@@ -47,7 +49,10 @@ SPACE = Space(
     COLUMNS,
     RuleTable(
         "llm-foundry",
-        (training_kinds("llm-foundry 0.3.0 scripts/train/train.py: no adapters"),),
+        (
+            training_kinds("llm-foundry 0.3.0 scripts/train/train.py: no adapters"),
+            PACKED,
+        ),
         column_rules(COLUMNS, "Composer 0.16.4 composer/trainer/mosaic_fsdp_utils.py:36-40, 110-115"),
     ),
 )

@@ -8,6 +8,7 @@ from planner.backends.maxtext.hardware import is_tpu
 from planner.backends.maxtext.mesh_axes import axis_sizes, mesh_split
 from planner.backends.maxtext.version import MAXTEXT_VERSION, TYPES
 from planner.backends.rules.divisibility import context_kind, exact_batch, experts_divide, heads
+from planner.backends.rules.packed_sequences import packed_context
 from planner.backends.rules.rule import RuleInput, SpaceRule, latent, mixtures, used_kinds
 
 _BASE = f"maxtext {MAXTEXT_VERSION} configs/base.yml"
@@ -96,6 +97,13 @@ def _context_attention(given: RuleInput) -> str | None:
     return None
 
 
+def _packed_context(given: RuleInput) -> str | None:
+    """On GPUs a ring is balanced already (``hardware.attention_keys``)."""
+    if is_tpu(given.architecture) and given.strategy.cp_kind == "ring" and latent(given.model):
+        return "a ring of latent attention takes no packed documents"
+    return None
+
+
 def _context_slices(given: RuleInput) -> str | None:
     s = given.strategy
     if s.cp_kind != "all_to_all" or not given.scale_up_devices or s.cp * s.tp <= given.scale_up_devices:
@@ -162,6 +170,7 @@ AXIS_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("T3", f"{_BASE}:637 (activation_embed)", _sequence_parallel, ("sp", "tp")),
     SpaceRule("C1", f"{TYPES}:5190, :5254", _context_kind, ("cp_kind", "cp")),
     SpaceRule("C2", f"{TYPES}:5211, :5298", _context_tokens, ("cp", "cp_kind")),
+    packed_context(f"{TYPES}:5224, layers/attention_op.py:2693", _packed_context),
     SpaceRule("C3", f"{TYPES}:5221-5246, :5277-5314", _context_attention, ("cp", "cp_kind", "tp")),
     SpaceRule("C4", f"{TYPES}:5267", _context_slices, ("cp_kind", "cp", "tp")),
     SpaceRule("E1", f"maxtext {MAXTEXT_VERSION} layers/moe.py:4480", experts_divide, ("ep",)),

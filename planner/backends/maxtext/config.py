@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from planner.backends.maxtext.decoder_blocks import DecoderBlock, model_keys
-from planner.backends.maxtext.hardware import attention_keys, is_tpu, quantization_keys
+from planner.backends.maxtext.hardware import attention_keys, is_tpu, packing_keys, quantization_keys
 from planner.backends.maxtext.mesh_axes import MESH_AXES, axis_sizes, mesh_keys, mesh_split
 from planner.backends.maxtext.saved_tensors import remat_keys
 from planner.backends.maxtext.version import MAXTEXT_VERSION
@@ -44,7 +44,7 @@ def config(plan: Plan, block: DecoderBlock) -> dict[str, dict[str, Any]]:
             **remat_keys(s.recompute, s.recompute_modules, offload=s.activation_offload),
             "optimizer_memory_host_offload": s.optimizer_offload,
         },
-        "Attention": attention_keys(architecture, s),
+        "Attention": attention_keys(architecture, s) | packing_keys(problem.workload),
         "Numbers": _numbers(plan, architecture),
         "Yours": {
             "dataset_type": "synthetic",

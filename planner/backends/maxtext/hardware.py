@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.backends.maxtext.mesh_axes import axis_sizes
 from planner.plan.plan import Plan
+from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
 
 AMD = frozenset({"cdna2", "cdna3", "cdna4", "cdna5"})
@@ -52,6 +53,23 @@ def attention_keys(architecture: str, s: Strategy) -> dict[str, Any]:
         if is_tpu(architecture):
             keys["use_tokamax_splash"] = True
     return keys
+
+
+LENGTHS_READ, MOST_SEGMENTS = 256, 256
+
+
+def packing_keys(workload: Workload) -> dict[str, Any]:
+    """Packing of Grain's pipeline, with room for as many short documents as fill a sample; none where none is asked.
+
+    Transformer Engine's attention needs a limit (configs/types.py:5329).
+    """
+    said = workload.sequences
+    if said is None or said.packed_by is None:
+        return {}
+    shortest = max(1, round(min(said.lengths(LENGTHS_READ))))
+    limit = max(1, min(MOST_SEGMENTS, -(-workload.sequence_length // shortest)))
+    way = "concat_then_split" if said.packed_by == "concatenated" else "best_fit"
+    return {"packing": True, "grain_packing_type": way, "max_segments_per_seq": limit}
 
 
 def quantization_keys(architecture: str) -> dict[str, Any]:

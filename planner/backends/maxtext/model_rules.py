@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.backends.maxtext.decoder_blocks import BLOCKS, DecoderBlock, decoder_block, leading_dense_layers
 from planner.backends.maxtext.version import MAXTEXT_VERSION, TYPES
+from planner.backends.rules.packed_sequences import BOTH, packed_sequences
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 from planner.backends.rules.training_kinds import training_kinds
 from planner.model.spec import LayerSpec, ModelSpec, TokenMixer
@@ -139,6 +140,7 @@ def _positions(given: RuleInput) -> str | None:
 
 MODEL_RULES: tuple[SpaceRule, ...] = (
     training_kinds(f"{TYPES}: the emitted configuration sets no use_dpo and no adapters"),
+    packed_sequences(f"{TYPES}:1967-1976, layers/attention_op.py:2690", packings=BOTH),
     SpaceRule("M1", _DECODERS, _family),
     SpaceRule("M2", _MODELS, _parts),
     SpaceRule("M3", f"maxtext {MAXTEXT_VERSION} models/*.py, layers/attentions.py", _attention),

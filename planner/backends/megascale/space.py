@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from planner.backends.backend import Space
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleTable
 from planner.backends.rules.training_kinds import training_kinds
 
+PACKED = packed_sequences("MegaScale (NSDI 2024): not said")
 SPACE = Space(
     columns=Columns(
         schedules=("1f1b", "interleaved"),
@@ -27,5 +29,9 @@ SPACE = Space(
         overlap_ep=(False,),
         uniform_recompute=True,
     ),
-    rules=RuleTable("megascale", (training_kinds("MegaScale (NSDI 2024): pre-training"),), ()),
+    rules=RuleTable(
+        "megascale",
+        (training_kinds("MegaScale (NSDI 2024): pre-training"), PACKED),
+        (),
+    ),
 )

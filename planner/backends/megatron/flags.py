@@ -131,7 +131,14 @@ def batch_flags(strategy: Strategy, workload: Workload) -> dict[str, Words]:
         "--seq-length": (str(workload.sequence_length),),
         "--micro-batch-size": (str(strategy.micro_batch_size),),
         "--global-batch-size": (str(workload.global_batch_size),),
+        **document_flags(workload),
     }
+
+
+def document_flags(workload: Workload) -> dict[str, Words]:
+    """Attention within the documents of a sample, by cumulative lengths (megatron-core 0.19.2 gpt_dataset.py:287)."""
+    said = workload.sequences
+    return {} if said is None or said.kind == "padded" else {"--dataloader-inter-document-masking": ()}
 
 
 def precision_flags(strategy: Strategy, workload: Workload, architecture: str) -> dict[str, Words]:

@@ -27,6 +27,7 @@ from planner.backends.rules.divisibility import (
     positions,
     sequence_parallel,
 )
+from planner.backends.rules.packed_sequences import CONCATENATED, packed_context, packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixture, used_kinds
 from planner.backends.rules.training_kinds import training_kinds
 from planner.model.spec import ModelSpec
@@ -278,6 +279,9 @@ def _offload_and_recompute(given: RuleInput) -> str | None:
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (SpaceRule("A15", f"{_VALIDATE}:1313", positions),)
 KINDS = training_kinds(f"{_VALIDATE}: no flag says it", instead="name --backend megatron-bridge or accelerate")
+PACKED = packed_sequences(
+    "megatron-core 0.19.2 training/arguments.py:3159, core/datasets/gpt_dataset.py:287", packings=CONCATENATED
+)
 """Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A3", f"{_VALIDATE}:694", _batch, ("micro_batch_size", "dp")),
@@ -285,6 +289,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A9", f"{_VALIDATE}:990", _overlap_param_gather, ("overlap_param_gather", "overlap_grad_reduce")),
     SpaceRule("A13", f"{_VALIDATE}:1131", _fsdp_optimizer, ("zero_stage",)),
     SpaceRule("A14", f"{_VALIDATE}:1295", context_parallel_sequence, ("cp",)),
+    packed_context("megatron-core 0.19.2 core/utils.py:2642", lambda _: "the ring needs documents padded to 2 cp"),
     SpaceRule("A18", f"{_VALIDATE}:1401", _tp_overlap, ("overlap_tp", "sp", "tp")),
     SpaceRule("A21", f"{_VALIDATE}:1600", _experts_divide, ("ep",)),
     SpaceRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", sequence_parallel, ("sp", "tp")),
@@ -379,7 +384,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("P6", f"{_LAYOUT}: which rank holds a chunk", chunks_in_place, ("pp", "vpp")),
     SpaceRule("P7", f"{_VALIDATE}: --cp-comm-type", context_kind, ("cp_kind", "cp")),
 )
-TABLE = RuleTable("megatron", (*PROBLEM_RULES, KINDS, *MODEL_RULES), STRATEGY_RULES)
+TABLE = RuleTable("megatron", (*PROBLEM_RULES, KINDS, PACKED, *MODEL_RULES), STRATEGY_RULES)
 
 
 SPACE = Space(

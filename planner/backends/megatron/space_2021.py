@@ -38,6 +38,7 @@ from planner.backends.backend import Space
 from planner.backends.megatron.model_rules_2021 import MODEL_RULES
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import exact_batch, heads, positions
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.pipeline import end_problem, placement_problem
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
 from planner.backends.rules.training_kinds import training_kinds
@@ -189,6 +190,7 @@ def optimizer(given: RuleInput) -> str | None:
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
     training_kinds("Megatron-LM v2.5 megatron/arguments.py: no flag says it"),
+    packed_sequences(f"{_TAG}/arguments.py: --reset-attention-mask masks all pairs of a sequence"),
     SpaceRule("A3", f"{_TAG}/arguments.py:217", positions),
     SpaceRule("W1", f"{_TAG}/arguments.py:133-145, 528", precision),
     SpaceRule("W2", f"{_TAG}/arguments.py:430", optimizer),

@@ -37,6 +37,7 @@ from planner.backends.megatron.space_2021 import (
     widths,
 )
 from planner.backends.rules.divisibility import exact_batch, heads, positions
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.training_kinds import training_kinds
 from planner.strategy.strategy import RecomputeModule
@@ -68,6 +69,7 @@ def _local_ddp(given: RuleInput) -> str | None:
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
     training_kinds("Megatron-LM 23.08 megatron/arguments.py: no flag says it"),
+    packed_sequences(f"{_TAG}/arguments.py: --reset-attention-mask masks all pairs of a sequence"),
     SpaceRule("A3", f"{_TAG}/arguments.py:268", positions),
     SpaceRule("W1", f"{_TAG}/arguments.py:160-168, 321", precision),
     SpaceRule("W2", f"{_TAG}/arguments.py: --optimizer", optimizer),

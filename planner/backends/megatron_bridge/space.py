@@ -15,6 +15,7 @@ from planner.backends.megatron.space import STRATEGY_RULES as CORE_RULES
 from planner.backends.megatron.token_mixers import way
 from planner.backends.megatron_bridge.adapters import QUESTION_RULES as ADAPTER_QUESTION_RULES
 from planner.backends.megatron_bridge.adapters import STRATEGY_RULES as ADAPTER_RULES
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
 
@@ -57,5 +58,11 @@ KINDS = training_kinds(
     bases=SIXTEEN_BIT,
     instead="name --backend accelerate",
 )
-TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, KINDS, *ADAPTER_QUESTION_RULES, *MODEL_RULES), STRATEGY_RULES)
+PACKED = packed_sequences(
+    "megatron-bridge 0.6.2 data/packing/algorithms.py:27 packs real data; the emitted recipe has mock data",
+    instead="name --backend megatron, torchtitan or maxtext",
+)
+TABLE = RuleTable(
+    "megatron-bridge", (*PROBLEM_RULES, KINDS, PACKED, *ADAPTER_QUESTION_RULES, *MODEL_RULES), STRATEGY_RULES
+)
 SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled, CORE_SPACE.dispatcher)

@@ -41,6 +41,7 @@ from planner.backends.megatron.space_2021 import (
 )
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import exact_batch, heads, positions
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.training_kinds import training_kinds
 
@@ -94,6 +95,7 @@ def _overlap(given: RuleInput) -> str | None:
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
     training_kinds("Megatron-DeepSpeed megatron/arguments.py: no flag says it"),
+    packed_sequences("Megatron-DeepSpeed megatron/arguments.py: --reset-attention-mask masks all pairs of a sequence"),
     SpaceRule("A3", f"{_FORK}/arguments.py:257-262", positions),
     SpaceRule("W1", f"{_FORK}/arguments.py:170-190", _precision),
     SpaceRule("W2", f"{_FORK}/arguments.py:552", optimizer),

@@ -22,6 +22,7 @@ from planner.backends.megatron.stage_rules import one_offload, whole_stages_only
 from planner.backends.mindspeed.model_rules import MODEL_RULES
 from planner.backends.mindspeed.recompute import cannot_recompute, in_order
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixtures, used_kinds
 from planner.backends.rules.training_kinds import training_kinds
 from planner.strategy.strategy import Strategy
@@ -221,7 +222,8 @@ def _swap_attention(given: RuleInput) -> str | None:
 
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
-    training_kinds("MindSpeed mindspeed/features_manager: no adapters", name="K2"),
+    training_kinds("MindSpeed mindspeed/features_manager: no adapters"),
+    packed_sequences("MindSpeed core_r0.12.1: --reset-attention-mask is not described here"),
     SpaceRule("V1", f"{_GUIDE}: Atlas A2, A3 and 950", _device),
     SpaceRule("V2", f"{_GUIDE}: on-chip memory", _device_memory),
     _shared("A15", f"{_VALIDATE}: max-position-embeddings"),
@@ -285,7 +287,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         "P2", f"{_CORE}/transformer/transformer_config.py:722", _recompute_modules, ("recompute", "recompute_modules")
     ),
     SpaceRule(
-        "K1",
+        "K4",
         f"{_FEATURES}/memory/swap_attention.py and core/memory/swap_attention",
         _swap_attention,
         ("activation_offload", "recompute", "schedule"),

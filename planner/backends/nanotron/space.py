@@ -28,6 +28,7 @@ from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import heads
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.training_kinds import training_kinds
 
@@ -68,4 +69,15 @@ RULES: tuple[SpaceRule, ...] = (
     SpaceRule("T1", "nanotron 0e0a27ea models/llama.py:343-350", heads, ("tp",)),
     *column_rules(COLUMNS, "nanotron 0e0a27ea config/parallelism_config.py:23-38"),
 )
-SPACE = Space(COLUMNS, RuleTable("nanotron", (training_kinds("nanotron 0e0a27ea src/nanotron: no adapters"),), RULES))
+PACKED = packed_sequences("nanotron 0e0a27ea src/nanotron: document masks are not described here")
+SPACE = Space(
+    COLUMNS,
+    RuleTable(
+        "nanotron",
+        (
+            training_kinds("nanotron 0e0a27ea src/nanotron: no adapters"),
+            PACKED,
+        ),
+        RULES,
+    ),
+)

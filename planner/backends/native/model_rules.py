@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from planner.backends.native.capabilities import ACTIVATION_NAMES
 from planner.backends.rules.forward_factors import FORWARD_FACTORS
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 from planner.backends.rules.token_mixers import beyond_attention
 from planner.backends.rules.training_kinds import training_kinds
@@ -106,6 +107,7 @@ def _training(given: RuleInput) -> str | None:
 
 MODEL_RULES: tuple[SpaceRule, ...] = (
     training_kinds("planner/backends/native/trainer: not built", instead="name --backend accelerate"),
+    packed_sequences("planner/backends/native/trainer/attention.py: no document mask"),
     SpaceRule("M1", _MODEL, _latent),
     SpaceRule("M2", _MODEL, _extra_parts),
     SpaceRule("M3", "planner/backends/native/trainer/attention.py: not built", _attention),

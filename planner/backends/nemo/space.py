@@ -21,6 +21,7 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.packed_sequences import GREEDY, packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
 
@@ -48,4 +49,5 @@ RULES: tuple[SpaceRule, ...] = (
     ),
 )
 KINDS = training_kinds("NeMo v2.4.0 nemo/collections/llm/peft/lora.py", bases=SIXTEEN_BIT)
-SPACE = Space(COLUMNS, RuleTable("nemo", (KINDS,), RULES), dispatcher=lambda _given: "deepep")
+PACKED = packed_sequences("NeMo 8cfedd72 nemo/utils/sequence_packing_utils.py:23", packings=GREEDY)
+SPACE = Space(COLUMNS, RuleTable("nemo", (KINDS, PACKED), RULES), dispatcher=lambda _given: "deepep")

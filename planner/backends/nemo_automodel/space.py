@@ -24,6 +24,7 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.pipeline import microbatches
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.training_kinds import SIXTEEN_OR_FOUR_BIT, training_kinds
@@ -87,4 +88,8 @@ RULES: tuple[SpaceRule, ...] = (
 KINDS = training_kinds(
     "Automodel v0.5.0 components/_peft/lora.py, components/quantization/qlora.py", bases=SIXTEEN_OR_FOUR_BIT
 )
-SPACE = Space(COLUMNS, RuleTable("nemo-automodel", (KINDS,), RULES))
+PACKED = packed_sequences("Automodel v0.5.0: its packing is not described here")
+SPACE = Space(
+    COLUMNS,
+    RuleTable("nemo-automodel", (KINDS, PACKED), RULES),
+)

@@ -19,9 +19,11 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleTable
 from planner.backends.rules.training_kinds import SIXTEEN_OR_FOUR_BIT, training_kinds
 
+PACKED = packed_sequences("torch 2.13 distributed/fsdp: it feeds no data; use hugging-face")
 COLUMNS = Columns(
     schedules=("1f1b",),
     tensor_parallel=False,
@@ -46,7 +48,10 @@ SPACE = Space(
     COLUMNS,
     RuleTable(
         "pytorch-fsdp",
-        (training_kinds("peft 0.17 tuners/lora; AnswerDotAI/fsdp_qlora train.py", bases=SIXTEEN_OR_FOUR_BIT),),
+        (
+            training_kinds("peft 0.17 tuners/lora; AnswerDotAI/fsdp_qlora train.py", bases=SIXTEEN_OR_FOUR_BIT),
+            PACKED,
+        ),
         column_rules(COLUMNS, "torch 2.13 distributed/fsdp/api.py: ShardingStrategy"),
     ),
 )

@@ -6,6 +6,7 @@ The planner knows the model exactly, so a plan of the free space may hold one th
 from __future__ import annotations
 
 from planner.backends.rules.forward_factors import forward_factor
+from planner.backends.rules.packed_sequences import CONCATENATED, packed_sequences
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 from planner.backends.rules.token_mixers import beyond_attention
 from planner.backends.rules.training_kinds import training_kinds
@@ -152,6 +153,9 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
     training_kinds(
         f"{_TITAN} config/configs.py: the emitted configuration trains every weight by cross-entropy",
         instead="name --backend accelerate",
+    ),
+    packed_sequences(
+        f"{_TITAN} models/common/config_utils.py:76, hf_datasets/text_datasets.py:144", packings=CONCATENATED
     ),
     SpaceRule("M1", f"{_TITAN} models/common/decoder.py:62, models/deepseek_v3/mtp.py:201", _parts),
     SpaceRule("M2", f"{_TITAN} models/common/config_utils.py: make_gqa_config, get_attention_config", _attention),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.backends.torchtitan.degrees import shard_degree
 from planner.backends.torchtitan.family import family_of
@@ -70,5 +73,6 @@ TOML_RULES: tuple[SpaceRule, ...] = (
 TOML_MODEL_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("V2", f"{_TITAN} models/llama3/model/args.py", _tied),
     SpaceRule("V6", "docs: emit torchtitan", _float8),
+    replace(packed_sequences(f"{_TITAN} models/llama3/model/args.py:45 (sdpa, causal)"), id="V7"),
 )
 """Those that no strategy mends."""

@@ -88,6 +88,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     precision: flags.Precision = None,
     routing: flags.Routing = None,
     training: flags.Training = None,
+    sequences: flags.Sequences = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
@@ -122,19 +123,18 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
 ) -> None:
     """Find the best way to train a model on a cluster, and prove how fast one can be."""
     script = ScriptFlags(from_script, variables, script_args, passed_on, vocab_size)
-    refuse_beside(script, {"--pool": bool(pool), "--pareto": pareto})
+    refuse_beside(script, here := {"--pool": bool(pool), "--pareto": pareto})
     reference, job = said_job(script, model, devices, "plan", quiet)
-    emitted, backends = parse_emitted(emit), parse_backends(software_of(backend, script, job))
-    require_files_of_best(emitted, backends)
+    require_files_of_best(emitted := parse_emitted(emit), backends := parse_backends(software_of(backend, script, job)))
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits, prefer)
     space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, *limits)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing, training)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing, training, sequences)
     asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
-    form = (full, quiet, output, shown_beside(script, job, quiet))
-    wanted = Wanted(emitted, launcher, out, plan_out, trace, *form).checked()
-    here = {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}
+    shown = shown_beside(script, job, quiet)
+    wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown).checked()
+    here["--no-store"] = no_store
+    answered = _Answered(search_options(top, time_limit, seed), pool, pareto, not no_store, reuse, database)
     with opened_service(server, database, only_here=here, instead="plan on this machine") as service:
-        answered = _Answered(search_options(top, time_limit, seed), pool, pareto, not no_store, reuse, database)
         _answer(service, asked, wanted, answered)
 
 

@@ -83,6 +83,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     precision: flags.Precision = None,
     routing: flags.Routing = None,
     training: flags.Training = None,
+    sequences: flags.Sequences = None,
     profile: flags.Profile = "auto",
     price: Price = None,
     pin: flags.Pin = None,
@@ -115,7 +116,8 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     }
     positive(price, "--price")
     search = search_options(top, time_limit, seed)
-    said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin, fits, routing, training)
+    kinds = (routing, training, sequences)
+    said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin, fits, *kinds)
     here = {"--executor": executor is not None, "--workers": workers is not None, "--ray-code": bool(ray_code)}
     with opened_service(server, database, only_here=here, instead="its workers search") as service:
         chosen = executor_of(executor or PROCESSES, workers, ray_code)

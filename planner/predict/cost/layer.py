@@ -35,7 +35,7 @@ from planner.predict.cost.payload import (
     runs_again,
     scanned_bytes,
 )
-from planner.predict.layer_keys import LayerKeys
+from planner.predict.layer_keys import LayerKeys, PackedKeys
 from planner.predict.memory.activations import replayed_shares, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import local_parameters
 from planner.strategy.strategy import Relief
@@ -249,6 +249,17 @@ def _behind_host_s(
     launches_s, _ = host_s(kind.operators, keys, hardware.physics, replayed, meets_s, casts=casts)
     device_s = kind.sums.backward_s + kind.sums.communication_backward_s + extra_s
     return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
+
+
+def attention_seconds_of(kind: LayerKind, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
+    """Forward and backward seconds of attention alone; zero where no documents are packed: two [K]."""
+    forward_s = backward_s = np.zeros(len(keys))
+    for operator in kind.operators:
+        if operator.op_class == "attention" and isinstance(keys, PackedKeys):
+            here_s = kind.forward_times_s[operator.name]
+            forward_s = forward_s + here_s
+            backward_s = backward_s + attention_backward_ratio(operator, keys, hardware) * here_s
+    return forward_s, backward_s
 
 
 def working_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:

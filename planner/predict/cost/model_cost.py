@@ -24,6 +24,7 @@ from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.layer import (
     OperatorSum,
     add_launches,
+    attention_seconds_of,
     launch_floor_s,
     layer_kind,
     operator_sum,
@@ -60,6 +61,9 @@ class LayerTable:
     weight_gradient_s: Array
     forward_compute_s: Array
     compute_s: Array
+    attention_forward_s: Array
+    attention_backward_s: Array
+    """Of attention alone; zero where no documents are packed."""
     tp_s: Array
     cp_s: Array
     ep_s: Array
@@ -213,6 +217,7 @@ def _layer_table(
     def stack(name: str) -> Array:
         return np.stack([getattr(total, name) for total in sums], axis=1)
 
+    attention = [attention_seconds_of(kind, keys, hardware) for kind in costed]
     return LayerTable(
         forward_s=np.stack([kind.forward_s for kind in costed], axis=1),
         backward_s=np.stack([kind.backward_s for kind in costed], axis=1),
@@ -220,6 +225,8 @@ def _layer_table(
         weight_gradient_s=_apart_s(stack("weight_gradient_s"), hardware),
         forward_compute_s=stack("forward_s"),
         compute_s=stack("forward_s") + stack("backward_s"),
+        attention_forward_s=np.stack([each[0] for each in attention], axis=1),
+        attention_backward_s=np.stack([each[1] for each in attention], axis=1),
         tp_s=stack("tp_s"),
         cp_s=stack("cp_s"),
         ep_s=stack("ep_s"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.model.flops import attention_context, forward_flops
+from planner.model.flops import forward_flops
 from planner.model.operator import Operator
 from planner.predict.cost.attention_time import (
     ALIGNED_ELEMENTS,
@@ -18,7 +18,7 @@ from planner.predict.cost.efficiency import LAUNCH_S
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.measured import better_of
 from planner.predict.cost.ring_attention import row_tokens, steps_s
-from planner.predict.layer_keys import LayerKeys
+from planner.predict.layer_keys import LayerKeys, PackedKeys
 from planner.predict.memory.backward import local_parameters
 from profiles.prediction.rungs import Prediction
 from solver.arrays import Array
@@ -197,12 +197,15 @@ def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, 
 
 def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
     """Forward FLOPs of one attention on one device: [K]."""
-    context = attention_context(keys.sequence_length, operator.window, causal=operator.causal)
+    context = keys.context(operator.window, causal=operator.causal)
     return 2.0 * context * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * keys.tokens
 
 
 def mixer_flops(operator: Operator, keys: LayerKeys) -> Array:
     """Forward FLOPs of a scan, a short convolution or an indexer's scores on one device: [K]."""
+    if operator.op_class == "index_scores" and isinstance(keys, PackedKeys):
+        width = 2.0 * operator.num_heads * operator.qk_dim
+        return keys.context(None, causal=operator.causal) * width * keys.tokens / _feature_split(operator, keys)
     each = forward_flops(operator, round(float(keys.sequence_length)), causal=operator.causal)
     return each * keys.tokens / _feature_split(operator, keys)
 

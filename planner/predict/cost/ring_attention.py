@@ -42,10 +42,10 @@ def row_tokens(keys: LayerKeys, *, causal: bool = True) -> Array:
 
     A kernel without mask runs like causal rows of twice its keys.  The first block is causal over s / cp tokens; of the
     others half have s / 2 cp keys and half s / cp.  Rates are ``s / (s + half)``, so that lengths average harmonically:
-    ``(s / cp) cp / (1 + 3/4 (cp - 1))``.
+    ``(s / cp) cp / (1 + 3/4 (cp - 1))``.  Packed documents are cut over the ring each by itself, ``s`` is then theirs.
     """
     steps = further_steps(keys)
-    return keys.sequence_length / (1.0 + (CAUSAL_ROWS if causal else 1.0) * steps)
+    return keys.longest / (1.0 + (CAUSAL_ROWS if causal else 1.0) * steps)
 
 
 def steps_s(operator: Operator, keys: LayerKeys, rates: DeviceRates) -> tuple[Array, Array]:

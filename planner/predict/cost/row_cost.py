@@ -22,9 +22,10 @@ from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, H
 from planner.predict.cost.model_cost import ModelCost, layer_seconds, model_cost
 from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.predict.cost.short_axis import most_of_row
-from planner.predict.cost.stage_hop import hop_stride, stage_hop_s
+from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
 from planner.predict.cost.step_payload import DataParallelism, GatheredUnit, hop_parts, parallelisms, table_bytes
-from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
+from planner.predict.cost.uneven_rows import sharded_attention, uneven_column
+from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, PackedKeys
 from planner.predict.memory.framework_memory import (
     framework_buffer_bytes,
     with_eight_bit_copies,
@@ -33,6 +34,7 @@ from planner.predict.memory.framework_memory import (
 from planner.predict.memory.moments import MomentTerms, states_by_moment
 from planner.predict.memory.states import StateBytes, gradient_bytes, state_bytes
 from planner.predict.memory.zero_memory import working_copy_bytes, zero_states
+from planner.predict.packed_rows import packed_rows
 from planner.question.problem import Workload
 from planner.question.routing import load_of
 from planner.strategy.rows import StrategyRows, distinct_rows, v_placed, waiting_head
@@ -123,24 +125,30 @@ class CostModel:
     def __init__(self, model: ModelSpec, workload: Workload, hardware: Hardware, reliefs: Sequence[Relief]) -> None:
         self.model, self.workload = model, workload
         self.hardware, self.reliefs = hardware, tuple(reliefs)
+        self.documents = packed_rows(workload) if hardware.physics.attention != "unfused" else None
         self.kind_sequence = model.layer_kind_sequence()
         self.kind_counts = np.bincount(self.kind_sequence, minlength=len(model.layer_kinds)).astype(float)
 
     def keyed(self, rows: StrategyRows) -> tuple[ModelCost, Ints]:
         """Cost table of the distinct sharding keys of ``rows``, and each row's key."""
-        keys, key = self._keys(rows)
+        keys, key = self.keys(rows)
         return model_cost(self.model, self.workload, self.hardware, keys, self.reliefs), key
 
-    def _keys(self, rows: StrategyRows) -> tuple[LayerKeys, Ints]:
-        distinct, key = distinct_rows([getattr(rows, name) for name in KEY_COLUMNS])
+    def keys(self, rows: StrategyRows) -> tuple[LayerKeys, Ints]:
+        """The distinct sharding keys of ``rows``, and each row's."""
+        values, place = uneven_column(rows, self.documents, self.workload)
+        distinct, key = distinct_rows([*(getattr(rows, name) for name in KEY_COLUMNS), *place])
         columns = {name: distinct[:, column].astype(np.float64) for column, name in enumerate(KEY_COLUMNS)}
         columns["micro_batch_size"] *= self.workload.trained.sequences_per_sample
-        routing = load_of(self.workload.routing, self.model)
-        return LayerKeys(**columns, sequence_length=self.workload.sequence_length, routing=routing), key
+        tokens, routing = self.workload.sequence_length, load_of(self.workload.routing, self.model)
+        if self.documents is None or values is None:
+            return LayerKeys(**columns, sequence_length=tokens, routing=routing), key
+        uneven, held = values[distinct[:, -1]], self.documents
+        return PackedKeys(**columns, sequence_length=tokens, routing=routing, documents=held, uneven=uneven), key
 
     def layers_s(self, rows: StrategyRows) -> Array:
         """Seconds that one micro-batch takes in all layers, without relief and ZeRO-2/3 traffic: [R]."""
-        keys, key = self._keys(rows)
+        keys, key = self.keys(rows)
         each_s = layer_seconds(self.model, self.workload, self.hardware, keys) @ self.kind_counts
         return np.asarray(each_s[key])
 
@@ -151,6 +159,9 @@ class CostModel:
         dense, expert = parallelisms(rows, self._tensors_per_parameter(cost, key))
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
+        more = 0.0 if self.documents is None else sharded_attention(rows, self.documents, self.workload)[:, None] - 1.0
+        forward_s = forward_s + more * layers.attention_forward_s[key]
+        backward_s = backward_s + more * layers.attention_backward_s[key]
         # Without a pipeline head and embedding share one token table.
         head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
         front, back, copied = self._ends_s(rows, cost, key, head_dense, (dense, expert))
@@ -185,7 +196,7 @@ class CostModel:
             head_weight_gradient_s=last.weight_gradient_s[key],
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
             hop_s=hop_s,
-            stage_host_s=self._stage_host_s(rows, hop_s),
+            stage_host_s=stage_host_s(self.hardware, rows, hop_s),
             regather_s=np.zeros(len(rows)),
             uncovered_s=uncovered_s(self.hardware, held, window_f + window_b),
             fixed=fixed,
@@ -317,19 +328,6 @@ class CostModel:
         if in_buckets:
             return zero_states(framework, state, rows, self.workload, kept_per_parameter)
         return with_framework_gradients(state, rows.zero, parallel.ranks, kept_per_parameter, framework)
-
-    def _stage_host_s(self, rows: StrategyRows, hop_s: Array) -> Array:
-        """What every stage loses on each micro-batch: calibrated overhead, and transfers that block it: [R].
-
-        A stage between two others sends and receives both ways; of two stages each has one neighbour.
-        """
-        calibrated = np.full(len(rows), self.hardware.factors.host_overhead_s)
-        if self.hardware.physics.blocking_hops:
-            calibrated = calibrated + 2.0 * np.minimum(rows.pp - 1, 2) * hop_s
-        stall_s = self.hardware.physics.transfer_stall_s
-        if stall_s == 0.0 or self.hardware.num_devices <= self.hardware.pool.devices_per_node:
-            return calibrated
-        return calibrated + stall_s * 2.0 * np.minimum(rows.pp - 1, 2)
 
     def _tensors_per_parameter(self, cost: ModelCost, key: Ints) -> Array:
         """Weight tensors of the model over its local parameters: [R]; zeros where their number does not matter."""

@@ -19,19 +19,11 @@ Nothing is fitted to runs; 15 published bf16 series of 64 to 2,048 H100 drift le
 
 from __future__ import annotations
 
-from functools import lru_cache
-from statistics import NormalDist
-
+from planner.predict.order_statistics import expected_maximum
 from profiles.catalogue.architectures import architectures
 from profiles.device import Device
 
 REFERENCE_DEVICES = 32
-
-
-@lru_cache(maxsize=1024)
-def expected_maximum(count: int) -> float:
-    """The expected maximum of ``count`` independent standard normal values; 0 of one."""
-    return NormalDist().inv_cdf((count - 0.375) / (count + 0.25)) if count > 1 else 0.0
 
 
 def slowdown(device: Device, num_devices: int) -> float:

@@ -69,3 +69,17 @@ def _hops_leaving(pp: int, stride: int, pp_inner: int, devices: int) -> int:
     starts = np.arange(devices // gcd(devices, block) if pp_inner else 1)[:, None] * block
     first = starts + np.arange(max(pp - 1, 1))[None, :] * stride
     return int((first // devices != (first + 2 * stride - 1) // devices).sum(axis=1).max())
+
+
+def stage_host_s(hardware: Hardware, rows: StrategyRows, hop_s: Array) -> Array:
+    """What every stage loses on each micro-batch: calibrated overhead, and transfers that block it: [R].
+
+    A stage between two others sends and receives both ways; of two stages each has one neighbour.
+    """
+    calibrated = np.full(len(rows), hardware.factors.host_overhead_s)
+    if hardware.physics.blocking_hops:
+        calibrated = calibrated + 2.0 * np.minimum(rows.pp - 1, 2) * hop_s
+    stall_s = hardware.physics.transfer_stall_s
+    if stall_s == 0.0 or hardware.num_devices <= hardware.pool.devices_per_node:
+        return calibrated
+    return calibrated + stall_s * 2.0 * np.minimum(rows.pp - 1, 2)

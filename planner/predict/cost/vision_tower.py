@@ -14,7 +14,7 @@ from planner.model.operators import vision_operators
 from planner.model.spec import ModelSpec, VisionSpec
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.layer import OperatorSum, add_launches, operator_sum, working_bytes
-from planner.predict.layer_keys import LayerKeys
+from planner.predict.layer_keys import LayerKeys, whole_keys
 from planner.predict.trained_operators import WIDE_BYTES
 from planner.question.problem import Workload
 from solver.arrays import Array
@@ -60,7 +60,7 @@ def patch_keys(keys: LayerKeys, vision: VisionSpec, images: int) -> LayerKeys:
     """Sharding of the vision tower: images are whole on every rank, and dense."""
     ones = np.ones(len(keys))
     return replace(
-        keys,
+        whole_keys(keys),
         cp=ones,
         ep=ones,
         etp=ones,

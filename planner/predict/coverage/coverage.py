@@ -12,17 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.row_cost import CostModel
 from planner.predict.coverage.communication import RecordingHardware, communication_leanings
 from planner.predict.coverage.compute import compute_leanings
 from planner.predict.coverage.leaning import ROOFLINE_SIGMA, Leaning
-from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.uncertainty import CLASS_OF_TERM, step_sigma
 from planner.question.problem import Problem
-from planner.question.routing import load_of
 from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.strategy import Strategy
 from profiles.prediction.rungs import PROVENANCE_OF_RUNG, Rung
@@ -86,10 +82,7 @@ def coverage(problem: Problem, hardware: Hardware, strategy: Strategy, breakdown
     rows = StrategyRows.of([strategy], reliefs)
     costs = CostModel(problem.model, problem.workload, recording, reliefs)
     costs.rows(rows)
-    columns = {name: np.array([float(getattr(rows, name)[0])]) for name in KEY_COLUMNS}
-    routing = load_of(problem.workload.routing, problem.model)
-    keys = LayerKeys(**columns, sequence_length=problem.workload.sequence_length, routing=routing)
-    compute = compute_leanings(problem.model, keys, hardware)
+    compute = compute_leanings(problem.model, costs.keys(rows)[0], hardware)
     total_s = sum(leaning.seconds for leaning in compute)
     step_s = breakdown_s.get("compute", 0.0) + breakdown_s.get("recompute", 0.0)
     scaled = [replace(leaning, seconds=leaning.seconds / total_s * step_s) for leaning in compute]

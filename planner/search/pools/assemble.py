@@ -10,6 +10,7 @@ from planner.backends.asked import the_software
 from planner.plan.plan import MemoryBill
 from planner.predict.candidate import StageBill
 from planner.predict.memory.fit_chance import fits_probability
+from planner.predict.packed_rows import real_tokens_per_step
 from planner.predict.training_flops import step_flops
 from planner.search.pools.find import PoolsAnswer
 from planner.search.pools.plan import PoolsPlan, PoolsSearch, PoolStage, PoolUse
@@ -32,7 +33,7 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
         raise CheckFailed("there is no answer to write down")
     stages = _stages(problem, answer)
     workload, step_s = problem.workload, found.step_s
-    tokens, flops = workload.tokens_per_step, step_flops(problem.model, workload)
+    tokens, flops = real_tokens_per_step(workload), step_flops(problem.model, workload)
     peak = sum(
         cluster.num_devices * cluster.pools[0].device.peak_flops_per_s.get(workload.precision, 0.0)
         for cluster in problem.clusters

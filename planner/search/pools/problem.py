@@ -43,6 +43,13 @@ class PoolsProblem(Document):
         return clusters
 
     @model_validator(mode="after")
+    def _whole_sequences(self) -> PoolsProblem:
+        """Stages on unequal devices are timed with whole sequences."""
+        if self.workload.sequences is not None and self.workload.sequences.kind == "packed":
+            raise ValueError("/workload/sequences: plans over unequal pools do not model packed documents; use padded")
+        return self
+
+    @model_validator(mode="after")
     def _has_layers(self) -> PoolsProblem:
         if self.model.num_layers < 1:
             raise ValueError("the model has no layers")

@@ -9,7 +9,8 @@ import pytest
 
 from planner.model.load import load_model
 from planner.predict.cost.hardware import hardware_of
-from planner.predict.cost.slowest_device import REFERENCE_DEVICES, expected_maximum, slowdown
+from planner.predict.cost.slowest_device import REFERENCE_DEVICES, slowdown
+from planner.predict.order_statistics import expected_maximum
 from planner.predict.physics.physics import TUNED
 from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate

@@ -54,7 +54,7 @@ PIPELINE = Strategy(pp=2, num_microbatches=4)
 
 OVERLAPPED = Strategy(ep=2, dp_shard=2, overlap_ep=True, overlap_grad_reduce=False, overlap_param_gather=False)
 BROKEN: dict[str, list[RuleInput]] = {
-    "K2": [given(training=Training(kind="lora")), given(training=Training(task="dpo"))],
+    "K1": [given(training=Training(kind="lora")), given(training=Training(task="dpo"))],
     "V1": [given(architecture="hopper"), given(architecture="ascend910a"), given(architecture="")],
     "V2": [given(memory_gib=32)],
     "W1": [given(precision="fp8")],
@@ -117,7 +117,7 @@ BROKEN: dict[str, list[RuleInput]] = {
         given(Strategy(optimizer_offload=True), optimizer="sgd"),
     ],
     "P2": [given(Strategy(recompute="selective", recompute_modules=("moe",))), given(Strategy(recompute="selective"))],
-    "K1": [
+    "K4": [
         given(Strategy(recompute="full", activation_offload=True)),
         given(replace(DUALPIPEV, activation_offload=True)),
         given(Strategy(pp=2, activation_offload=True), layers=(3, 5)),
