@@ -14,6 +14,7 @@ from planner.backends.registry import software
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MtpSpec, VisionSpec
 from planner.question.problem import Workload
+from planner.question.sequences import Sequences
 from planner.search.backend_rules import BackEndRules
 from planner.strategy.strategy import Strategy
 from tests.hybrid_models import hybrid
@@ -55,6 +56,7 @@ ULYSSES = replace(BASE, cp=2, cp_kind="all_to_all", dp_shard=2)
 LORA = {"kind": "lora"}
 BROKEN: dict[str, list[RuleInput]] = {
     "K1": [given(training={"kind": "qlora"}), given(training={"kind": "full", "task": "dpo"})],
+    "K2": [given(sequences=Sequences(kind="packed", mean=512))],
     "L1": [given(model=make_model().model_copy(update={"family": "gpt2"}), training=LORA)],
     "L2": [given(model=make_model(tie_embeddings=True), training={**LORA, "ends": True})],
     "L4": [

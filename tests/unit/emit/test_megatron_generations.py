@@ -17,6 +17,7 @@ from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec, MtpSpec
 from planner.plan.plan import Plan
 from planner.question.problem import Constraints, Problem, Workload
+from planner.question.sequences import Sequences
 from planner.question.training import Training
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
@@ -86,6 +87,7 @@ BOTH: dict[str, list[RuleInput]] = {
 }
 BROKEN_2021: dict[str, list[RuleInput]] = {
     "K1": [given(training=Training(kind="lora"))],
+    "K2": [given(sequences=Sequences(kind="packed", mean=512))],
     **BOTH,
     **NO_FLAG,
     "W1": [given(precision="fp8"), given(gradient_dtype="bf16")],
@@ -103,6 +105,7 @@ BROKEN_2021: dict[str, list[RuleInput]] = {
 }
 BROKEN_2022: dict[str, list[RuleInput]] = {
     "K1": [given(training=Training(kind="lora"))],
+    "K2": [given(sequences=Sequences(kind="packed", mean=512))],
     **BOTH,
     **{rule: cases for rule, cases in NO_FLAG.items() if rule not in ("N5", "N6")},
     "D1": [

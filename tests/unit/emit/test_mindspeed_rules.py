@@ -13,6 +13,7 @@ from planner.backends.rules.rule import RuleInput, rule_input
 from planner.errors import BackEndRefused
 from planner.model.spec import LayerSpec, ModelSpec
 from planner.question.problem import Constraints, Workload
+from planner.question.sequences import Sequences
 from planner.question.training import Training
 from planner.search.backend_rules import BackEndRules
 from planner.strategy.strategy import Strategy
@@ -55,6 +56,7 @@ PIPELINE = Strategy(pp=2, num_microbatches=4)
 OVERLAPPED = Strategy(ep=2, dp_shard=2, overlap_ep=True, overlap_grad_reduce=False, overlap_param_gather=False)
 BROKEN: dict[str, list[RuleInput]] = {
     "K1": [given(training=Training(kind="lora")), given(training=Training(task="dpo"))],
+    "K2": [given(sequences=Sequences(kind="packed", mean=512))],
     "V1": [given(architecture="hopper"), given(architecture="ascend910a"), given(architecture="")],
     "V2": [given(memory_gib=32)],
     "W1": [given(precision="fp8")],
