@@ -5166,6 +5166,44 @@ export interface components {
             time_per_token_change?: number | null;
         };
         /**
+         * Sequences
+         * @description What sequences hold: one padded document or several packed ones, of these lengths.
+         */
+        Sequences: {
+            /**
+             * Histogram
+             * @description documents by their length in tokens, such as 512: 100, 1024: 20
+             */
+            histogram?: [
+                number,
+                number
+            ][] | null;
+            /**
+             * Kind
+             * @description padded: one document a sequence; packed: several, attention within each
+             * @enum {string}
+             */
+            kind: "padded" | "packed";
+            /**
+             * Mean
+             * @description mean tokens of a document; alone = exponentially distributed
+             */
+            mean?: number | null;
+            /**
+             * Packing
+             * @description packed: concatenated (documents run on), greedy (whole documents, best fit), balanced (whole documents, equal attention work); absent = greedy
+             */
+            packing?: ("concatenated" | "greedy" | "balanced") | null;
+            /**
+             * Percentiles
+             * @description tokens of a document by percentile, such as 50: 300, 99: 4000
+             */
+            percentiles?: [
+                number,
+                number
+            ][] | null;
+        };
+        /**
          * ShortConvSpec
          * @description Gated short convolution of one layer kind; ``width`` is the layer's.
          */
@@ -5709,6 +5747,8 @@ export interface components {
              */
             sequence_lengths: number[];
             /** @description as a workload's; for all cells */
+            sequences?: components["schemas"]["Sequences"] | null;
+            /** @description as a workload's; for all cells */
             training?: components["schemas"]["Training"] | null;
         };
         /**
@@ -5811,6 +5851,11 @@ export interface components {
              * @description tokens a sample
              */
             sequence_lengths: number[];
+            /**
+             * @description as a workload's; for all cells
+             * @default null
+             */
+            sequences: components["schemas"]["Sequences"] | null;
             /**
              * Time Limit S
              * @description of each cell; None = until proved
@@ -6502,6 +6547,8 @@ export interface components {
              * @description tokens a sample
              */
             sequence_length: number;
+            /** @description lengths of documents, and whether sequences are padded or packed with several; absent = every sequence is one document of its whole length */
+            sequences?: components["schemas"]["Sequences"] | null;
             /** @description which weights learn and by which loss: full, lora, qlora; dpo, orpo, reward; absent = pretrain */
             training?: components["schemas"]["Training"] | null;
         };
