@@ -15,6 +15,7 @@ from planner.backends.rules.rule import SpaceRule
 from planner.predict.physics.physics import TUNED, Physics
 
 COLUMN_WORDS: dict[str, str] = {
+    "dispatchers": "dispatchers of experts",
     "schedules": "schedules",
     "cp_kinds": "cp kinds",
     "sequence_parallel": "sp",
