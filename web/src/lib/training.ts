@@ -5,6 +5,18 @@ import { typedNumber } from "./typed";
 
 export const KINDS = ["pretrain", "full", "lora", "qlora"] as const;
 export const TASKS = ["language_model", "dpo", "orpo", "reward"] as const;
+export const KIND_NAMES = {
+  pretrain: "Pre-training",
+  full: "Full fine-tuning",
+  lora: "LoRA",
+  qlora: "QLoRA",
+} as const;
+export const TASK_NAMES = {
+  language_model: "Next token",
+  dpo: "DPO",
+  orpo: "ORPO",
+  reward: "Reward model",
+} as const;
 export type Training = Schemas["Training"];
 export interface TypedTraining {
   readonly training: (typeof KINDS)[number];

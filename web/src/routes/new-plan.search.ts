@@ -24,6 +24,12 @@ export const readNewPlanSearch = searchReader(
     task: oneOf(TASKS, "language_model"),
     /** `rank=16 targets=q+v`: see the how-to page on fine-tuning. */
     trainingOptions: text(),
+    /** `even`, `zipf:0.3` or JSON. */
+    routing: text(),
+    /** `packed,mean=640,packing=greedy`: see the how-to page on packed sequences. */
+    sequences: text(),
+    /** `gradient_dtype=bf16 images_per_sample=2`. */
+    workloadMore: text(),
     objective: oneOf(OBJECTIVES, "step_time"),
     /** Among plans that the model cannot tell apart. */
     prefer: oneOf(PREFERENCES, "recommended"),

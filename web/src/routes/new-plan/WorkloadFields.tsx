@@ -1,5 +1,5 @@
 import { ChoiceField, TextField } from "../../components/ChoiceField";
-import { KINDS, TASKS } from "../../lib/training";
+import { KIND_NAMES, KINDS, TASK_NAMES, TASKS } from "../../lib/training";
 import { OPTIMIZERS, PRECISIONS } from "../new-plan.search";
 import type { FieldsProps } from "./fields";
 import styles from "./NewPlan.module.css";
@@ -48,6 +48,7 @@ export function WorkloadFields({ draft, change, findings }: FieldsProps) {
           label="Training"
           value={draft.training}
           choices={KINDS}
+          names={KIND_NAMES}
           onChange={(training) => change({ training })}
           findings={findings.training}
         />
@@ -55,6 +56,7 @@ export function WorkloadFields({ draft, change, findings }: FieldsProps) {
           label="Loss"
           value={draft.task}
           choices={TASKS}
+          names={TASK_NAMES}
           onChange={(task) => change({ task })}
           findings={findings.task}
         />
@@ -71,6 +73,31 @@ export function WorkloadFields({ draft, change, findings }: FieldsProps) {
           findings={findings.trainingOptions}
         />
       )}
+      <TextField
+        label="Documents"
+        note="how long they are and how they fill sequences; empty = each is a whole sequence"
+        placeholder="packed,mean=640,packing=greedy"
+        value={draft.sequences}
+        onChange={(sequences) => change({ sequences })}
+        findings={findings.sequences}
+      />
+      <div className={styles.pair}>
+        <TextField
+          label="Routing of experts"
+          note="empty = as published logs show"
+          placeholder="even, zipf:0.3"
+          value={draft.routing}
+          onChange={(routing) => change({ routing })}
+          findings={findings.routing}
+        />
+        <TextField
+          label="More of the workload"
+          placeholder="gradient_dtype=bf16 images_per_sample=2"
+          value={draft.workloadMore}
+          onChange={(workloadMore) => change({ workloadMore })}
+          findings={findings.workloadMore}
+        />
+      </div>
     </fieldset>
   );
 }

@@ -6,6 +6,7 @@ import { namesIn } from "../../lib/backends";
 import type { SaidBeside } from "../../lib/launchScript";
 import { trainingOf } from "../../lib/training";
 import { typedNumber } from "../../lib/typed";
+import { workloadOf } from "../../lib/workload";
 import type { Draft } from "../new-plan.search";
 
 export type PlanQuestion = Schemas["PlanQuestion"];
@@ -58,8 +59,8 @@ export function questionOf(draft: Draft, documents: Documents): PlanQuestion {
     cluster,
     devices: typedNumber(draft.devices),
     workload: {
-      // What the form has no field for, such as the dtype of gradients.
       ...script?.facts.workload,
+      ...said(workloadOf(draft)),
       global_batch_size: typedNumber(draft.batch),
       sequence_length: typedNumber(draft.seq),
       precision: draft.precision,
@@ -83,6 +84,11 @@ export function questionOf(draft: Draft, documents: Documents): PlanQuestion {
   };
   // The server fills in what is absent; the types of the document name defaults as present.
   return question as unknown as PlanQuestion;
+}
+
+/** Only what is said: what is left empty does not hide what a script says. */
+function said(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** Percent as typed -> the fraction that the API takes. */

@@ -3,6 +3,7 @@
 import type { PlanAnswer } from "../../api/queries/plans";
 import { ANY, textOf } from "../../lib/backends";
 import { typedTraining } from "../../lib/training";
+import { typedWorkload } from "../../lib/workload";
 import {
   type Draft,
   OBJECTIVES,
@@ -37,6 +38,7 @@ export function draftOfProblem({
     precision: oneOf(PRECISIONS, workload.precision),
     optimizer: oneOf(OPTIMIZERS, workload.optimizer),
     ...typedTraining(workload.training),
+    ...typedWorkload(workload),
     objective: oneOf(OBJECTIVES, objective?.minimize),
     // A problem leaves out that the fastest is preferred.
     prefer: oneOf(PREFERENCES, objective?.prefer ?? "fastest"),
