@@ -18,6 +18,7 @@ from api.errors import JobFailure, SolverCrashed, SolverOutOfMemory, refused_by_
 from api.jobs.board import PlanRequest
 from api.jobs.outcome import Outcome, failed
 from api.solving.messages import Message
+from api.solving.patience import Patience
 from api.solving.pool import SolverPool
 from api.solving.process import SolverProcess, memory_limit_reached
 from api.telemetry.tracing import span
@@ -69,7 +70,7 @@ class Attempt:
     _published: JobProgress | None = None
     _event_s: float = float("-inf")
     _look_s: float = float("-inf")
-    _stop_s: float | None = None
+    _patience: Patience | None = None
     _away: bool = False
 
     def run(self) -> Outcome:
@@ -104,10 +105,10 @@ class Attempt:
                 return self._ended(message, child)
             self._look()
             self._publish()
-            if self._stop_s is None and (self.cancelled or time.monotonic() - start_s > limit_s + own):
+            if self._patience is None and (self.cancelled or time.monotonic() - start_s > limit_s + own):
                 child.stop()
-                self._stop_s = time.monotonic()
-            if self._stop_s is not None and time.monotonic() - self._stop_s > self.settings.grace_s:
+                self._patience = Patience(child.process.pid)
+            if self._patience is not None and self._patience.look() > self.settings.grace_s:
                 return self._hung(), False
             self._leave_when_draining()
 

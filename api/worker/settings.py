@@ -18,7 +18,8 @@ class WorkerSettings:
 
     ``lease_s``: a worker whose heartbeat has not moved for so long is taken for dead, and its jobs run elsewhere.
     ``longest_solve_s``: a search that asks for no time limit, or a longer one, is ended then with its best plan.
-    ``grace_s``: how long a solve that was told to end may take for it before its process is killed.
+    ``grace_s``: how long a solve that was told to end may work on it before its process is killed; waiting for a
+    processor does not count (``api.solving.patience``).
     ``solver_module``: what the solving process runs (``api.solving.messages`` says what it must understand).
     ``tracing``: a ``TracingSettings`` as plain data, which the process of an embedded worker is given; None = no spans.
     ``drain_s``: how long running solves may go on when the worker is asked to end; then other workers get them.
