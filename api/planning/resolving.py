@@ -160,6 +160,7 @@ def checked_workload(workload: Workload) -> Workload:
     """Refuse counts that no machine reaches."""
     counts = {"global_batch_size": workload.global_batch_size, "sequence_length": workload.sequence_length}
     counts["images_per_sample"] = workload.images_per_sample
+    counts["audio_clips_per_sample"] = workload.audio_clips_per_sample
     require(
         [
             Finding(f"/{name}", "is out of range", f"give a whole number up to {LARGEST_COUNT}")

@@ -87,8 +87,9 @@ def _check_counts(request: SweepRequest, most_devices: int) -> None:
             for index, count in enumerate(getattr(request, name))
             if count > LARGEST_COUNT
         ]
-    if request.images_per_sample > LARGEST_COUNT:
-        findings.append(Finding("/images_per_sample", "is out of range", f"give at most {LARGEST_COUNT}"))
+    for name in ("images_per_sample", "audio_clips_per_sample"):
+        if getattr(request, name) > LARGEST_COUNT:
+            findings.append(Finding(f"/{name}", "is out of range", f"give at most {LARGEST_COUNT}"))
     require(findings, "body")
 
 

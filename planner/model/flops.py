@@ -21,9 +21,9 @@ from planner.model.operators import (
     head_operators,
     layer_operators,
     mtp_operators,
-    vision_operators,
+    tower_operators,
 )
-from planner.model.spec import ModelSpec
+from planner.model.spec import ModelSpec, Tower
 
 
 @runtime_checkable
@@ -64,7 +64,7 @@ def _sum_forward(operators: Iterable[Operator], sequence_length: int | Documents
 
 
 def forward_flops_per_token(spec: ModelSpec, sequence_length: int | Documents, causal: bool = True) -> float:
-    """FLOPs of one forward pass for one token; vision tower not included."""
+    """FLOPs of one forward pass for one token; towers not included."""
     head = _sum_forward(head_operators(spec), sequence_length, causal)
     total = _sum_forward(embedding_operators(spec), sequence_length, causal) + head
     for run in spec.layer_runs:
@@ -79,19 +79,21 @@ def forward_flops_per_token(spec: ModelSpec, sequence_length: int | Documents, c
 def model_flops_per_token(spec: ModelSpec, sequence_length: int | Documents, causal: bool = True) -> float:
     """Useful FLOPs of forward and backward for one token: the numerator of MFU.  Recompute is never counted.
 
-    Multi-token-prediction modules are counted (their loss is part of training); the vision tower is counted apart,
-    by ``vision_flops_per_image``.
+    Multi-token-prediction modules are counted (their loss is part of training); towers are counted apart, by
+    ``tower_flops_per_item``.
     """
     return 3.0 * forward_flops_per_token(spec, sequence_length, causal)
 
 
+def tower_flops_per_item(tower: Tower) -> float:
+    """Useful FLOPs of forward and backward through a tower and its projector for one image or clip."""
+    layers = sum(
+        run.count * run.units_per_item * _sum_forward(tower_operators(run), run.units_per_item, True)
+        for run in tower.runs
+    )
+    return 3.0 * (layers + tower.ends_flops_per_item)
+
+
 def vision_flops_per_image(spec: ModelSpec) -> float:
-    """Useful FLOPs of forward and backward through the vision tower and projector for one image; 0 without tower."""
-    vision = spec.vision
-    if vision is None:
-        return 0.0
-    patches = vision.patches_per_image
-    full = _sum_forward(vision_operators(spec), patches, True)
-    windowed = _sum_forward(vision_operators(spec, windowed=True), patches, True)
-    layers = (vision.num_layers - vision.num_windowed_layers) * full + vision.num_windowed_layers * windowed
-    return 3.0 * (patches * layers + vision.projector_flops_per_image)
+    """The same of the vision tower for one image; 0 without one."""
+    return 0.0 if spec.vision is None else tower_flops_per_item(spec.vision)

@@ -1,8 +1,8 @@
 """The operators that a model runs for each token, and what each keeps for the backward pass.
 
 ``layer_operators`` lists one transformer layer, ``embedding_operators`` and ``head_operators`` the two ends,
-``mtp_operators`` what a multi-token-prediction module runs around its layer, ``vision_operators`` one layer of the
-vision tower (its tokens are patches).
+``mtp_operators`` what a multi-token-prediction module runs around its layer, ``tower_operators`` one layer of a tower
+(its tokens are patches or frames).
 
 What is kept (``saved_width``), for bf16 training with flash attention, fused SwiGLU/GELU and fused cross-entropy, as
 in Megatron-Core with TransformerEngine.  Source: Korthikanti et al., arXiv 2205.05198, section 4.1: a GPT layer keeps
@@ -29,7 +29,7 @@ from planner.model.mixers import mixer_operators
 from planner.model.mlp_operators import mlp_operators, moe_operators
 from planner.model.norm_operators import norm_operator, residual_operator
 from planner.model.operator import Operator
-from planner.model.spec import LayerSpec, ModelSpec
+from planner.model.spec import LayerSpec, ModelSpec, TowerRun
 
 
 def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
@@ -37,19 +37,17 @@ def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
     return _transformer_layer(spec.layer_kinds[kind], spec.hidden_size, rope=spec.position == "rope")
 
 
-def vision_operators(spec: ModelSpec, *, windowed: bool = False) -> tuple[Operator, ...]:
-    """List what one layer of the vision tower runs for each patch; empty without a tower.
+def tower_operators(run: TowerRun) -> tuple[Operator, ...]:
+    """List what one layer of a tower runs for each of its patches or frames.
 
-    ``windowed``: the kind of layer whose attention stays within ``window_patches`` (qwen2_5_vl).
-    Patch embedding and projector are not listed: see ``VisionSpec.extra_parameters``, ``projector_flops_per_image``.
+    Front end and projector are not listed: see ``extra_parameters`` and ``ends_flops_per_item`` of the tower.
     """
-    if spec.vision is None:
-        return ()
-    layer = spec.vision.layer
-    if windowed:
-        attention = layer.attention.model_copy(update={"sliding_window": spec.vision.window_patches})
-        layer = layer.model_copy(update={"attention": attention})
-    return _transformer_layer(layer, spec.vision.hidden_size, rope=spec.vision.rope)
+    return _transformer_layer(run.layer, run.hidden_size, rope=run.rope)
+
+
+def vision_operators(spec: ModelSpec) -> tuple[Operator, ...]:
+    """The same of the first layers of the vision tower; empty without one."""
+    return () if spec.vision is None else tower_operators(spec.vision.runs[0])
 
 
 def _transformer_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tuple[Operator, ...]:

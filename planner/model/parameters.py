@@ -14,9 +14,9 @@ from planner.model.operators import (
     head_operators,
     layer_operators,
     mtp_operators,
-    vision_operators,
+    tower_operators,
 )
-from planner.model.spec import LayerSpec, ModelSpec
+from planner.model.spec import LayerSpec, ModelSpec, Tower
 
 
 def sum_parameters(operators: Iterable[Operator]) -> int:
@@ -52,11 +52,14 @@ def mtp_parameters(spec: ModelSpec) -> int:
     return spec.mtp.num_layers * module
 
 
-def vision_parameters(spec: ModelSpec) -> int:
-    """Vision tower with patch embedding and projector; 0 without one."""
-    if spec.vision is None:
-        return 0
-    return spec.vision.num_layers * sum_parameters(vision_operators(spec)) + spec.vision.extra_parameters
+def tower_parameters(tower: Tower) -> int:
+    """One tower with its front end and projector."""
+    return sum(run.count * sum_parameters(tower_operators(run)) for run in tower.runs) + tower.extra_parameters
+
+
+def towers_parameters(spec: ModelSpec) -> int:
+    """All towers in front of the language model; 0 without any."""
+    return sum(tower_parameters(tower) for tower in spec.towers)
 
 
 def total_parameters(spec: ModelSpec) -> int:
@@ -68,7 +71,7 @@ def total_parameters(spec: ModelSpec) -> int:
     layers = sum(run.count * layer_parameters(spec, run.kind) for run in spec.layer_runs)
     ends = embedding_parameters(spec) + final_norm_parameters(spec) + head_parameters(spec)
     mtp = mtp_parameters(spec) if spec.mtp is not None and spec.mtp.count_in_parameters else 0
-    return layers + ends + mtp + vision_parameters(spec)
+    return layers + ends + mtp + towers_parameters(spec)
 
 
 def active_parameters(spec: ModelSpec) -> int:
@@ -88,7 +91,7 @@ def _idle_parameters(spec: ModelSpec, kind: int) -> int:
 
 
 def parameters_by_module(spec: ModelSpec) -> dict[str, int]:
-    """Learned scalars by module (embedding, attention, norm, mlp, moe, shared_expert, head, vision, mtp).
+    """Learned scalars by module (embedding, attention, norm, mlp, moe, shared_expert, head, vision, audio, mtp).
 
     The values sum to ``total_parameters``.
     """
@@ -103,7 +106,7 @@ def parameters_by_module(spec: ModelSpec) -> dict[str, int]:
     for run in spec.layer_runs:
         add(layer_operators(spec, run.kind), run.count)
     add(head_operators(spec), 1)
-    totals["vision"] = vision_parameters(spec)
+    totals |= {tower.modality: tower_parameters(tower) for tower in spec.towers}
     if spec.mtp is not None and spec.mtp.count_in_parameters:
         totals["mtp"] = mtp_parameters(spec)
     return {module: count for module, count in totals.items() if count}

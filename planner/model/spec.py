@@ -22,6 +22,7 @@ __all__ = [
     "LayerRun",
     "LayerSpec",
     "MlpSpec",
+    "Modality",
     "ModelSpec",
     "MoeSpec",
     "MtpSpec",
@@ -29,10 +30,14 @@ __all__ = [
     "NormPlacement",
     "PositionKind",
     "TokenMixer",
+    "Tower",
+    "TowerRun",
+    "TowerSpec",
     "VisionSpec",
 ]
 
 NormPlacement = Literal["pre", "post_branch", "post_residual"]
+Modality = Literal["vision", "audio"]
 PositionKind = Literal["rope", "learned", "alibi", "none"]
 
 
@@ -128,8 +133,42 @@ class MtpSpec(Document):
     )
 
 
+class TowerRun(Document):
+    """``count`` equal layers of a tower, over ``units_per_item`` patches or frames of one image or clip.
+
+    ``layer.attention.sliding_window`` is the window that attention stays in, where there is one.
+    """
+
+    count: int = Field(gt=0)
+    layer: LayerSpec
+    hidden_size: int = Field(gt=0)
+    units_per_item: int = Field(gt=0)
+    rope: bool = Field(default=False, description="rotary positions")
+
+
+class TowerSpec(Document):
+    """A tower in front of the language model, of any modality: runs of layers, a front end and a projector.
+
+    An *item* is one image of a vision tower, one clip of an audio tower.
+    """
+
+    modality: Modality
+    runs: tuple[TowerRun, ...] = Field(min_length=1)
+    tokens_per_item: int = Field(gt=0, description="tokens of the language model that stand for one item")
+    extra_parameters: int = Field(ge=0, description="front end, positions, norms and the projector")
+    ends_flops_per_item: int = Field(default=0, ge=0, description="forward FLOPs of front end and projector, one item")
+
+    @property
+    def called(self) -> str:
+        """With its article, for sentences."""
+        return "an audio tower" if self.modality == "audio" else f"a {self.modality} tower"
+
+
 class VisionSpec(Document):
-    """A vision tower in front of the language model: a ViT whose patches become ``tokens_per_image`` LLM tokens."""
+    """A vision tower in front of the language model: a ViT whose patches become ``tokens_per_image`` LLM tokens.
+
+    The properties give it the form of a ``TowerSpec``.
+    """
 
     hidden_size: int = Field(gt=0)
     num_layers: int = Field(gt=0)
@@ -143,6 +182,47 @@ class VisionSpec(Document):
     )
     num_windowed_layers: int = Field(default=0, ge=0, description="layers whose attention stays in a window")
     window_patches: int | None = Field(default=None, gt=0, description="patches of one attention window")
+
+    @property
+    def modality(self) -> Modality:
+        """What the tower reads."""
+        return "vision"
+
+    @property
+    def called(self) -> str:
+        """With its article, for sentences."""
+        return "a vision tower"
+
+    @property
+    def runs(self) -> tuple[TowerRun, ...]:
+        """Its layers by kind: those that attend to the whole image, then those that attend in windows."""
+        attention = self.layer.attention.model_copy(update={"sliding_window": self.window_patches})
+        windowed = self.layer.model_copy(update={"attention": attention})
+        kinds = (self.num_layers - self.num_windowed_layers, self.layer), (self.num_windowed_layers, windowed)
+        return tuple(
+            TowerRun(
+                count=count,
+                layer=layer,
+                hidden_size=self.hidden_size,
+                units_per_item=self.patches_per_image,
+                rope=self.rope,
+            )
+            for count, layer in kinds
+            if count
+        )
+
+    @property
+    def tokens_per_item(self) -> int:
+        """Tokens of the language model for one image."""
+        return self.tokens_per_image
+
+    @property
+    def ends_flops_per_item(self) -> int:
+        """Forward FLOPs of patch embedding and projector, one image."""
+        return self.projector_flops_per_image
+
+
+Tower = VisionSpec | TowerSpec
 
 
 class ModelSpec(Document):
@@ -166,6 +246,9 @@ class ModelSpec(Document):
     max_sequence_length: int = Field(gt=0)
     mtp: MtpSpec | None = None
     vision: VisionSpec | None = None
+    further_towers: tuple[TowerSpec, ...] = Field(
+        default=(), exclude_if=lambda towers: not towers, description="towers beside the vision tower"
+    )
     activation_function: str = "silu"
     position: PositionKind = "rope"
     rotary_base: float = Field(default=10000.0, gt=0)
@@ -178,7 +261,15 @@ class ModelSpec(Document):
             raise ValueError(f"layer_runs name a kind above {last}, the last of layer_kinds")
         if self.mtp is not None and self.mtp.kind > last:
             raise ValueError(f"mtp.kind = {self.mtp.kind} is above {last}, the last of layer_kinds")
+        modalities = [tower.modality for tower in self.towers]
+        if len(set(modalities)) < len(modalities):
+            raise ValueError("further_towers: one tower a modality")
         return self
+
+    @property
+    def towers(self) -> tuple[Tower, ...]:
+        """Every tower in front of the language model."""
+        return (() if self.vision is None else (self.vision,)) + self.further_towers
 
     @property
     def num_layers(self) -> int:

@@ -26,7 +26,7 @@ from typing import get_args
 import numpy as np
 
 from planner.model.operator import Operator
-from planner.model.operators import head_operators, layer_operators, mtp_operators
+from planner.model.operators import head_operators, layer_operators, mtp_operators, tower_operators
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan, StagePlan
 from planner.predict.collective import Collective
@@ -57,7 +57,7 @@ from planner.predict.cost.step_payload import (
     step_exchanges,
     table_bytes,
 )
-from planner.predict.cost.vision_tower import patch_keys, vision_layers
+from planner.predict.cost.towers import tower_keys
 from planner.predict.memory.activations import replayed_shares
 from planner.predict.physics.physics import Physics
 from planner.predict.trained_operators import trained_operators
@@ -222,25 +222,24 @@ class _Bill:
                     yield replace(each, backward=np.zeros_like(each.backward))
 
     def _ends(self, stage: StagePlan) -> Iterator[Exchange]:
-        """Collectives of embedding, vision tower, head and multi-token prediction for one micro-batch."""
+        """Collectives of embedding, towers, head and multi-token prediction for one micro-batch."""
         keys, hidden = self.table.keys, self.model.hidden_size
         if any(chunk.has_embedding for chunk in stage.chunks):
             yield from vocabulary_exchanges(keys, hidden, forward=True)
-            yield from self._vision()
+            yield from self._towers()
         if any(chunk.has_head for chunk in stage.chunks):
             yield from vocabulary_exchanges(keys, hidden, forward=False)
             if self.model.mtp is not None:
                 operators = (*head_operators(self.model), *self.kinds[self.model.mtp.kind], *mtp_operators(self.model))
                 yield from repeated(self._exchanges(operators), self.model.mtp.num_layers)
 
-    def _vision(self) -> Iterator[Exchange]:
-        vision, images = self.model.vision, self.plan.problem.workload.images_per_sample
-        if vision is None or not images:
-            return
-        keys = patch_keys(self.table.keys, vision, images)
-        for count, operators in vision_layers(self.model, vision):
-            for operator in operators:
-                yield from repeated(exchanges(operator, keys, narrow=self.hardware.rates.casts), count)
+    def _towers(self) -> Iterator[Exchange]:
+        for tower in self.model.towers:
+            items = self.plan.problem.workload.items_per_sample(tower.modality)
+            for run in tower.runs if items else ():
+                keys = tower_keys(self.table.keys, run, items)
+                for operator in tower_operators(run):
+                    yield from repeated(exchanges(operator, keys, narrow=self.hardware.rates.casts), run.count)
 
     def _weights(self, stage: StagePlan) -> Iterator[Traffic]:
         """Gradients and weights over data-parallel ranks: once a step, and every micro-batch."""

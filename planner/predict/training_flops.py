@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.model.flops import Documents, forward_flops, model_flops_per_token, vision_flops_per_image
+from planner.model.flops import Documents, forward_flops, model_flops_per_token, tower_flops_per_item
 from planner.model.operator import Operator
 from planner.model.operators import embedding_operators, head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
@@ -19,12 +19,14 @@ from planner.question.problem import Workload
 
 
 def step_flops(model: ModelSpec, workload: Workload) -> float:
-    """Useful FLOPs of one step of all devices, the vision tower's among them."""
+    """Useful FLOPs of one step of all devices, the towers' among them."""
     flops = training_flops_per_token(model, workload) * real_tokens_per_step(workload)
-    images = workload.images_per_sample * workload.global_batch_size
     # A frozen tower runs forward alone.
-    towers = 1.0 / 3.0 if workload.trained.adapters else 1.0
-    return flops + towers * vision_flops_per_image(model) * images
+    passes = 1.0 / 3.0 if workload.trained.adapters else 1.0
+    for tower in model.towers:
+        items = workload.items_per_sample(tower.modality) * workload.global_batch_size
+        flops += passes * tower_flops_per_item(tower) * items
+    return flops
 
 
 def training_flops_per_token(model: ModelSpec, workload: Workload) -> float:

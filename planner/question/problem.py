@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from planner.model.spec import ModelSpec
+from planner.model.spec import Modality, ModelSpec
 from planner.question.factors import AppliedCalibration
 from planner.question.older_documents import constraints_of_today, problem_of_today
 from planner.question.routing import ExpertLoad, of_other_experts
@@ -43,6 +43,12 @@ class Workload(Document):
         default="fp32", description="dtype in which gradients are accumulated and reduced"
     )
     images_per_sample: int = Field(default=0, ge=0, description="images a sample, for models with a vision tower")
+    audio_clips_per_sample: int = Field(
+        default=0,
+        ge=0,
+        exclude_if=lambda clips: clips == 0,
+        description="clips of audio a sample, each as long as the front end of the audio tower takes",
+    )
     dropout: bool = False
     routing: ExpertLoad | None = Field(
         default=None,
@@ -66,6 +72,10 @@ class Workload(Document):
     def trained(self) -> Training:
         """How the model is trained; pre-training where nothing is said."""
         return self.training or PRETRAIN
+
+    def items_per_sample(self, modality: Modality) -> int:
+        """Images or clips of a sample that go through the tower of a modality."""
+        return {"vision": self.images_per_sample, "audio": self.audio_clips_per_sample}[modality]
 
     @property
     def tokens_per_step(self) -> int:

@@ -193,8 +193,10 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
         )
     notes += routing_notes(problem, hardware, candidate)
     notes += sequence_notes(problem, hardware, candidate)
-    if problem.model.vision is not None and workload.images_per_sample == 0:
-        notes.append("no images in the samples: the vision tower holds memory but does no work")
+    for tower in problem.model.towers:
+        if workload.items_per_sample(tower.modality) == 0:
+            items = {"vision": "images", "audio": "audio"}[tower.modality]
+            notes.append(f"no {items} in the samples: the {tower.modality} tower holds memory but does no work")
     return tuple(notes)
 
 

@@ -26,7 +26,7 @@ from planner.model.parameters import (
     layer_parameters,
     mtp_parameters,
     sum_parameters,
-    vision_parameters,
+    towers_parameters,
 )
 from planner.plan.plan import Plan
 from planner.predict.memory.states import optimizer_bytes
@@ -134,7 +134,7 @@ def _pieces(plan: Plan) -> dict[str, PieceBytes]:
         experts = sum_parameters(op for op in layer_operators(model, kind) if op.op_class == "grouped_matmul")
         kinds.append(PieceBytes((whole - experts) * each, experts * each))
     pieces = {f"layer {index}": kinds[kind] for index, kind in enumerate(model.layer_kind_sequence())}
-    ends = embedding_parameters(model) + vision_parameters(model)
+    ends = embedding_parameters(model) + towers_parameters(model)
     pieces["embedding"] = PieceBytes(ends * each, 0.0)
     pieces["head"] = PieceBytes((head_parameters(model) + final_norm_parameters(model)) * each, 0.0)
     if model.mtp is not None:

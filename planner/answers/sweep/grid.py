@@ -86,6 +86,7 @@ def _workload(question: SweepQuestion, sequence_length: int, global_batch_size: 
         optimizer=question.optimizer,
         gradient_dtype=question.gradient_dtype,
         images_per_sample=question.images_per_sample,
+        audio_clips_per_sample=question.audio_clips_per_sample,
         dropout=question.dropout,
         routing=question.routing,
         training=question.training,

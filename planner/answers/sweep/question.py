@@ -32,6 +32,7 @@ class SweepQuestion(Document):
     optimizer: OptimizerName = "adam"
     gradient_dtype: Literal["fp32", "bf16"] = "fp32"
     images_per_sample: int = Field(default=0, ge=0)
+    audio_clips_per_sample: int = Field(default=0, ge=0, exclude_if=lambda clips: clips == 0)
     dropout: bool = False
     routing: ExpertLoad | None = Field(
         default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"

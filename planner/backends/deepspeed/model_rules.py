@@ -7,7 +7,7 @@ from planner.backends.rules.rule import RuleInput, SpaceRule
 
 
 def _class(given: RuleInput) -> str | None:
-    return None if given.model.vision is not None else why_not_buildable(given.model)
+    return None if given.model.towers else why_not_buildable(given.model)
 
 
 def _mtp(given: RuleInput) -> str | None:
@@ -17,7 +17,8 @@ def _mtp(given: RuleInput) -> str | None:
 
 
 def _vision(given: RuleInput) -> str | None:
-    return "the script feeds no images; plan the language model alone" if given.model.vision is not None else None
+    fed = " and no ".join({"vision": "images", "audio": "audio"}[tower.modality] for tower in given.model.towers)
+    return f"the script feeds no {fed}; plan the language model alone" if fed else None
 
 
 def _precision(given: RuleInput) -> str | None:

@@ -53,8 +53,8 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
     Raises DocumentInvalid (too many axes, or parts that have no small form) and BackEndRefused (no small form that the
     back-end's rules allow).
     """
-    if plan.problem.model.vision is not None:
-        raise DocumentInvalid("a vision tower has no small form", where="--tiny", hint="plan the language model alone")
+    for tower in plan.problem.model.towers[:1]:
+        raise DocumentInvalid(f"{tower.called} has no small form", where="--tiny", hint="plan the language model alone")
     software = software_of(plan)
     space, findings = software.release.space, list[str]()
     aim = plan.chosen() if context_parallelism else _data_parallel_instead(plan.chosen())
@@ -129,6 +129,7 @@ def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_l
             "global_batch_size": strategy.global_batch_size,
             "sequence_length": length,
             "images_per_sample": 0,
+            "audio_clips_per_sample": 0,
         }
     )
     return problem.model_copy(

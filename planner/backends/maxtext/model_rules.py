@@ -21,8 +21,8 @@ def _family(given: RuleInput) -> str | None:
 
 def _parts(given: RuleInput) -> str | None:
     model = given.model
-    if model.vision is not None:
-        return "a vision tower is not emitted"
+    if model.towers:
+        return f"{model.towers[0].called} is not emitted"
     if model.embedding_size not in (None, model.hidden_size):
         return f"an embedding of width {model.embedding_size} on layers of width {model.hidden_size} is not built"
     if model.embedding_norm or not model.final_norm or model.head_bias:

@@ -18,7 +18,8 @@ SILU_NAMES = frozenset({"silu", "swish"})
 
 
 def _vision(given: RuleInput) -> str | None:
-    return "a vision tower in front of the model" if given.model.vision else None
+    towers = given.model.towers
+    return f"{towers[0].called} in front of the model" if towers else None
 
 
 def _norms(given: RuleInput) -> str | None:

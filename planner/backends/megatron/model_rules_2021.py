@@ -63,8 +63,8 @@ def _norms(model: ModelSpec, builds: Builds) -> str | None:
 
 
 def _table(model: ModelSpec, builds: Builds) -> str | None:
-    if model.vision is not None:
-        return "a vision tower"
+    if model.towers:
+        return model.towers[0].called
     if model.embedding_size not in (None, model.hidden_size):
         return "an embedding of another width than the layers"
     if model.head_bias:

@@ -33,8 +33,8 @@ def _extra_parts(given: RuleInput) -> str | None:
         return f"{other} are not built; use --backend megatron or accelerate"
     if model.mtp is not None:
         return "multi-token prediction modules are not built; use --backend megatron"
-    if model.vision is not None:
-        return "a vision tower is not built"
+    if model.towers:
+        return f"{model.towers[0].called} is not built"
     if model.embedding_size not in (None, model.hidden_size):
         return f"an embedding of width {model.embedding_size} on layers of width {model.hidden_size} is not built"
     return None

@@ -56,7 +56,7 @@ def model_shape(model: ModelSpec, workload: Workload, num_devices: int, *, empty
     widths += [moe.shared_intermediate_size for moe in moes if moe.shared_intermediate_size]
     mixed = [mixer for kind in kinds for mixer in (kind.attention, kind.beside) if mixer is not None]
     others = {mixer.num_kv_heads for mixer in mixed if mixer.kind not in ("gqa", "mla")}
-    towers = [model.vision.layer.attention.num_heads] if model.vision is not None else []
+    towers = [run.layer.attention.num_heads for tower in model.towers for run in tower.runs]
     return ModelShape(
         num_layers=model.num_layers,
         heads=tuple(sorted(({mixer.num_heads for mixer in mixed} | others | set(towers)) - {0})),

@@ -23,7 +23,7 @@ def _parts(given: RuleInput) -> str | None:
     if other is not None:
         return f"no torchtitan family builds {other}"
     wrong = (
-        ("a vision tower", model.vision is not None),
+        *((tower.called, True) for tower in model.towers),
         ("multi-token prediction modules (torchtitan has them without pp and cp only)", model.mtp is not None),
         ("an embedding narrower than the layers", model.embedding_size not in (None, model.hidden_size)),
         ("a norm behind the embedding", model.embedding_norm),

@@ -34,7 +34,7 @@ from planner.predict.cost.layer import (
 )
 from planner.predict.cost.payload import vocabulary_bytes
 from planner.predict.cost.reference_model import reference_end, reference_layers, with_reference
-from planner.predict.cost.vision_tower import add_vision
+from planner.predict.cost.towers import add_towers
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import backward_working_bytes, local_parameters
@@ -301,8 +301,8 @@ def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: 
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     saved, launches_s = np.zeros(len(keys)), launch_floor_s(operators, keys, hardware)
-    if model.vision is not None:
-        saved = add_vision(sums, launches_s, model, workload, keys, hardware)
+    if model.towers:
+        saved = add_towers(sums, launches_s, model, workload, keys, hardware)
     end = _end(sums, saved, np.zeros(len(keys)), hardware, launches_s)
     return with_reference(end, reference_end(plain, model, workload, keys, hardware))
 

@@ -1,0 +1,66 @@
+"""The towers in front of a language model: on the first stage, patches or frames of an item a sequence of their own.
+
+Shape letter: K keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from planner.model.operators import tower_operators
+from planner.model.spec import ModelSpec, TowerRun
+from planner.predict.cost.hardware import Hardware
+from planner.predict.cost.layer import OperatorSum, add_launches, operator_sum, working_bytes
+from planner.predict.layer_keys import LayerKeys, whole_keys
+from planner.predict.trained_operators import WIDE_BYTES
+from planner.question.problem import Workload
+from solver.arrays import Array
+
+
+def add_towers(
+    sums: OperatorSum,
+    launches_s: tuple[Array, Array],
+    model: ModelSpec,
+    workload: Workload,
+    keys: LayerKeys,
+    hardware: Hardware,
+) -> Array:
+    """Add the towers to the first stage.  Returns the bytes that they keep: [K]."""
+    kept, frozen = np.zeros(len(keys)), workload.trained.adapters
+    for tower in model.towers:
+        items = workload.items_per_sample(tower.modality)
+        for run in tower.runs:
+            units, plain = tower_keys(keys, run, items), tower_operators(run)
+            # Adapters stand in the language model alone; the tower is a frozen part of its input.
+            operators = tuple(replace(operator, frozen=True) for operator in plain) if frozen else plain
+            one = operator_sum(operators, units, hardware)
+            sums.add_weights(one, run.count)
+            if items:
+                sums.add_times(one, run.count)
+                add_launches(launches_s, operators, units, hardware, run.count)
+                kept = kept + run.count * working_bytes(operators, units)
+        if frozen:
+            sums.frozen_dense_bytes += WIDE_BYTES * tower.extra_parameters
+        else:
+            sums.dense_parameters += tower.extra_parameters
+        ends_flops = tower.ends_flops_per_item * items * keys.micro_batch_size
+        ends_s = ends_flops / hardware.rates.matmul_flops_per_s * hardware.factors.compute
+        sums.forward_s += ends_s
+        sums.input_gradient_s += ends_s
+        sums.weight_gradient_s += 0.0 if frozen else ends_s
+    return kept
+
+
+def tower_keys(keys: LayerKeys, run: TowerRun, items: int) -> LayerKeys:
+    """Sharding of layers of a tower: items are whole on every rank, and dense."""
+    ones = np.ones(len(keys))
+    return replace(
+        whole_keys(keys),
+        cp=ones,
+        ep=ones,
+        etp=ones,
+        micro_batch_size=keys.micro_batch_size * max(items, 1),
+        sequence_length=run.units_per_item,
+    )
