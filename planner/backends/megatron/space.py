@@ -271,18 +271,14 @@ def recompute_problem(given: RuleInput, why_not: Callable[[ModelSpec, RecomputeM
 def _offload_and_recompute(given: RuleInput) -> str | None:
     s = given.strategy
     if s.activation_offload and s.recompute == "full":
-        return (
-            "activation offload and full recompute exclude each other: Megatron offloads what recompute would not save"
-        )
+        return "activation offload and full recompute exclude each other: offload moves what recompute does not keep"
     return None
 
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (SpaceRule("A15", f"{_VALIDATE}:1313", positions),)
-KINDS = training_kinds(f"{_VALIDATE}: no flag says it", instead="name --backend megatron-bridge or accelerate")
-PACKED = packed_sequences(
-    "megatron-core 0.19.2 training/arguments.py:3159, core/datasets/gpt_dataset.py:287", packings=CONCATENATED
-)
 """Those that no strategy mends, as the model's."""
+KINDS = training_kinds(f"{_VALIDATE}: no flag says it", instead="name --backend megatron-bridge or accelerate")
+PACKED = packed_sequences(f"{_VALIDATE}:3159, core/datasets/gpt_dataset.py:287", packings=CONCATENATED)
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A3", f"{_VALIDATE}:694", _batch, ("micro_batch_size", "dp")),
     SpaceRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline, ("vpp", "pp")),

@@ -214,7 +214,9 @@ def refusals(tried: Tried) -> Iterator[str]:
         for strategy in islice(strangers, STRANGERS):
             for finding in checked.broken(strategy):
                 rule = by_id.get(finding.rule.partition(".")[2])
-                if rule is None:
+                # A column of the space that a strategy is outside of is no rule and has fields too.
+                fields = finding.fields if rule is None else rule.fields
+                if not fields:
                     if finding.rule not in told:
                         told.add(finding.rule)
                         yield (
@@ -222,11 +224,11 @@ def refusals(tried: Tried) -> Iterator[str]:
                             f" it takes the model and refuses {strategy}"
                         )
                     continue
-                mended = replace(strategy, **_values(taken.chosen(), rule.fields))
-                if rule.id not in told and finding.rule in {each.rule for each in checked.broken(mended)}:
-                    told.add(rule.id)
+                mended = replace(strategy, **_values(taken.chosen(), fields))
+                if finding.rule not in told and finding.rule in {each.rule for each in checked.broken(mended)}:
+                    told.add(finding.rule)
                     yield (
-                        f"{_words(problem)}: {finding.rule} ({finding.message}) is not about {', '.join(rule.fields)}"
+                        f"{_words(problem)}: {finding.rule} ({finding.message}) is not about {', '.join(fields)}"
                         f" alone: with those of {taken.chosen()} it still refuses {strategy}"
                     )
 

@@ -74,4 +74,4 @@ def test_the_toml_release_masks_no_documents() -> None:
     given = rule_input(_plan("concatenated"))
     newest, toml = backend("torchtitan").releases[:2]
     assert not [each for each in newest.space.rules.violations(given) if each.rule.endswith(".K2")]
-    assert [each.rule for each in toml.space.rules.violations(given) if "V7" in each.rule] == ["torchtitan.V7"]
+    assert [each.rule for each in toml.space.rules.violations(given) if "V8" in each.rule] == ["torchtitan.V8"]
