@@ -7,6 +7,7 @@ import json
 import warnings
 from typing import Any
 
+from planner.model.hf_config.audio_towers import REFERENCE_FRAMES
 from planner.model.spec import ModelSpec
 
 
@@ -14,14 +15,15 @@ def _each(names: str, value: Any) -> dict[str, Any]:
     return dict.fromkeys(names.split(), value)
 
 
-_LAYERS = "num_hidden_layers n_layer num_layers depth"
-_HEADS = "num_attention_heads n_head num_heads attention_heads"
-_INNER = "intermediate_size n_inner ffn_dim ffn_hidden_size dff"
+_LAYERS = "num_hidden_layers n_layer num_layers depth encoder_layers"
+_HEADS = "num_attention_heads n_head num_heads attention_heads encoder_attention_heads"
+_INNER = "intermediate_size n_inner ffn_dim ffn_hidden_size dff encoder_ffn_dim"
+_NESTED = ("text_config", "vision_config", "audio_config")
 _EXPERTS = "num_experts num_local_experts n_routed_experts moe_num_experts"
 
 SMALL: dict[str, Any] = {
     **_each(_LAYERS, 5),
-    **_each("hidden_size n_embd d_model out_hidden_size embed_dim projection_hidden_size", 96),
+    **_each("hidden_size n_embd d_model out_hidden_size embed_dim projection_hidden_size output_dim", 96),
     **_each(_HEADS, 6),
     **_each("num_key_value_heads num_kv_heads", 2),
     "head_dim": 16,
@@ -70,6 +72,9 @@ CHANGES: dict[str, list[Any]] = {
     **_each("dense_intermediate_size intermediate_size_mlp", [72]),
     **_each("patch_size image_size", [28]),
     "spatial_merge_size": [1],
+    "num_mel_bins": [72],
+    **_each("max_source_positions downsample_hidden_size", [64]),
+    **_each("audio_merge_size downsample_factor", [2]),
     **_each("linear_num_key_heads index_n_heads", [2]),
     **_each("linear_num_value_heads linear_num_heads mamba_num_heads", [12]),
     **_each("linear_key_head_dim linear_value_head_dim linear_head_dim mamba_head_dim index_head_dim", [72]),
@@ -92,10 +97,13 @@ CHANGES: dict[str, list[Any]] = {
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
 
 
+_WHOLE_GROUPS = {"audio_config.intermediate_size": 384}
 LISTED: dict[str, dict[str, Any]] = {
+    "glmasr": _WHOLE_GROUPS,
+    "voxtral": {**_WHOLE_GROUPS, "audio_config.encoder_ffn_dim": 384},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]},
 }
-"""Keys without which a class does not build."""
+"""Keys without which a class does not build, or does not run."""
 
 
 def judged(model_type: str, class_name: str) -> dict[str, Any]:
@@ -236,14 +244,14 @@ def small_config(model_type: str, class_name: str) -> tuple[Any, Any | None]:
 def _paths(config: Any) -> dict[str, Any]:
     holders = [("", config)] + [
         (f"{name}.", getattr(config, name))
-        for name in ("text_config", "vision_config")
+        for name in _NESTED
         if getattr(getattr(config, name, None), "model_type", "")
     ]
     return {
         f"{prefix}{key}": value
         for prefix, holder in holders
         for key, value in SMALL.items()
-        if hasattr(holder, key) and not (key == "vocab_size" and prefix == "vision_config.")
+        if hasattr(holder, key) and not (key == "vocab_size" and prefix in ("vision_config.", "audio_config."))
     }
 
 
@@ -253,7 +261,7 @@ def changed_configs(small: Any) -> list[tuple[str, Any]]:
     found = []
     for prefix, holder in [
         ("", small),
-        *((f"{name}.", getattr(small, name, None)) for name in ("text_config", "vision_config")),
+        *((f"{name}.", getattr(small, name, None)) for name in _NESTED),
     ]:
         if holder is None:
             continue
@@ -287,6 +295,9 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
         return None
     try:
         config = copy.deepcopy(config)
+        for name in _NESTED:  # what is said of the whole does not reach the parts
+            if getattr(config, name, None) is not None:
+                getattr(config, name)._attn_implementation = "eager"
         if getattr(config, "index_topk", None):  # the classes score all tokens and mask those that are not chosen
             config.index_topk = length
             spec = model_from_hf_config(written(config), "surveyed", "config.json")
@@ -297,10 +308,52 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
         model = getattr(transformers, class_name)._from_config(config, **ways).eval()
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             model(input_ids=torch.zeros(1, length, dtype=torch.long), use_cache=False)
+        if spec.further_towers:
+            return round(_with_towers(spec, length) / float(counter.get_total_flops() + tower_flops(model, spec)), 5)
     except Exception:
         return None
     ours = forward_flops_per_token(spec.model_copy(update={"mtp": None}), length, causal=False)
     return round(float((ours - _scan_flops(spec)) * length / _without_scans(counter, model, length)), 5)
+
+
+def _with_towers(spec: ModelSpec, length: int) -> float:
+    """Our FLOPs of a forward pass of one sequence and one item of every tower."""
+    from planner.model.flops import forward_flops_per_token, tower_flops_per_item
+
+    towers = sum(tower_flops_per_item(tower) for tower in spec.towers) / 3.0
+    return forward_flops_per_token(spec, length, causal=False) * length + towers
+
+
+def tower_flops(model: Any, spec: ModelSpec) -> int:
+    """Torch's count for one clip through the audio tower and its projector, on the CPU."""
+    import inspect
+
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    (tower,) = spec.further_towers
+    audio = model.config.audio_config
+    # Whisper's convolutions halve the frames; the others take chunks of a reference clip.
+    positions = getattr(audio, "max_source_positions", None) or getattr(audio, "max_position_embeddings", 0)
+    frames = 2 * positions if positions == tower.runs[0].units_per_item else REFERENCE_FRAMES
+    known = {
+        "input_features": torch.zeros(1, audio.num_mel_bins, frames),
+        "input_features_mask": torch.ones(1, frames, dtype=torch.long),
+        "padding_mask": torch.ones(1, 160 * frames, dtype=torch.long),
+        "input_ids": torch.full((1, tower.tokens_per_item), getattr(model.config, "audio_token_id", None) or 0),
+        "feature_attention_mask": torch.ones(1, frames, dtype=torch.long),
+    }
+    inner = getattr(model, "model", model)
+    work = getattr(inner, "get_audio_features", None)
+    if work is None:  # the class has no method for it
+
+        def work(input_features: Any) -> Any:
+            return inner.multi_modal_projector(inner.audio_tower(input_features).last_hidden_state)
+
+    asked = {name: value for name, value in known.items() if name in inspect.signature(work).parameters}
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        work(**asked)
+    return int(counter.get_total_flops())
 
 
 def _scan_flops(spec: ModelSpec) -> float:

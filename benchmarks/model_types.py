@@ -97,13 +97,15 @@ def class_defaults() -> dict[str, Any]:
     import transformers
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+    from planner.model.hf_config.audio_models import AUDIO_MODELS
     from planner.model.hf_config.tables import TABLES
     from planner.model.hf_config.tables.nested import NESTED
     from planner.model.hf_config.vision_models import VISION_MODELS
 
     types = {}
+    audio = {*AUDIO_MODELS, *(each.encoder for each in AUDIO_MODELS.values())}
     for model_type in sorted(
-        {*TABLES, *NESTED, *VISION_MODELS, "falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese"}
+        {*TABLES, *NESTED, *VISION_MODELS, *audio, "falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese"}
     ):
         known = CONFIG_MAPPING[model_type]
         base = {field.name for field in dataclasses.fields(transformers.PreTrainedConfig)}

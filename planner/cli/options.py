@@ -67,7 +67,7 @@ Training = Annotated[
         metavar="KIND[,K=V]...",
         help="What learns: pretrain (default), full, lora, qlora; options rank=16, targets=all-linear or q+k+v+o+gate"
         "+up+down, dora, ends, base=nf4|int8|gptq, task=language_model|dpo|orpo|reward,"
-        " reference=resident|offloaded|shared|precomputed.",
+        " reference=resident|offloaded|shared|precomputed, frozen_towers=all or vision+audio.",
     ),
 ]
 Sequences = Annotated[

@@ -9,14 +9,15 @@ from planner.errors import DocumentInvalid
 FLAG = "--training"
 SAID = "pretrain, full, lora or qlora, then options, for example qlora,rank=64,targets=q+v,task=dpo"
 KINDS = ("pretrain", "full", "lora", "qlora")
+LISTS = ("targets", "frozen_towers")
 SWITCHES = ("dora", "ends", "double_quantization")
 
 
 def training_of(text: str | None) -> dict[str, Any] | None:
     """The document of ``planner.question.training.Training`` that ``text`` means; None where nothing is said.
 
-    ``KIND[,OPTION=VALUE]...``; targets are joined by ``+``; a switch alone is on.  Raises DocumentInvalid for what
-    has not this form; values are checked with the workload.
+    ``KIND[,OPTION=VALUE]...``; targets and frozen towers are joined by ``+``; a switch alone is on.  Raises
+    DocumentInvalid for what has not this form; values are checked with the workload.
     """
     if text is None:
         return None
@@ -36,7 +37,7 @@ def training_of(text: str | None) -> dict[str, Any] | None:
 
 
 def _value(name: str, value: str) -> Any:
-    if name == "targets":
+    if name in LISTS:
         return value.replace("+", ",")
     if name in SWITCHES and value in ("true", "false"):
         return value == "true"

@@ -234,12 +234,15 @@ class _Bill:
                 yield from repeated(self._exchanges(operators), self.model.mtp.num_layers)
 
     def _towers(self) -> Iterator[Exchange]:
+        workload = self.plan.problem.workload
         for tower in self.model.towers:
-            items = self.plan.problem.workload.items_per_sample(tower.modality)
+            items, frozen = workload.items_per_sample(tower.modality), workload.trained.freezes(tower.modality)
             for run in tower.runs if items else ():
                 keys = tower_keys(self.table.keys, run, items)
                 for operator in tower_operators(run):
-                    yield from repeated(exchanges(operator, keys, narrow=self.hardware.rates.casts), run.count)
+                    for each in exchanges(operator, keys, narrow=self.hardware.rates.casts):
+                        one_way = replace(each, backward=np.zeros_like(each.backward)) if frozen else each
+                        yield from repeated((one_way,), run.count)
 
     def _weights(self, stage: StagePlan) -> Iterator[Traffic]:
         """Gradients and weights over data-parallel ranks: once a step, and every micro-batch."""

@@ -21,9 +21,9 @@ from planner.question.problem import Workload
 def step_flops(model: ModelSpec, workload: Workload) -> float:
     """Useful FLOPs of one step of all devices, the towers' among them."""
     flops = training_flops_per_token(model, workload) * real_tokens_per_step(workload)
-    # A frozen tower runs forward alone.
-    passes = 1.0 / 3.0 if workload.trained.adapters else 1.0
     for tower in model.towers:
+        # A frozen tower runs forward alone.
+        passes = 1.0 / 3.0 if workload.trained.freezes(tower.modality) else 1.0
         items = workload.items_per_sample(tower.modality) * workload.global_batch_size
         flops += passes * tower_flops_per_item(tower) * items
     return flops

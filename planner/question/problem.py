@@ -12,7 +12,7 @@ from planner.question.factors import AppliedCalibration
 from planner.question.older_documents import constraints_of_today, problem_of_today
 from planner.question.routing import ExpertLoad, of_other_experts
 from planner.question.sequences import Sequences
-from planner.question.training import PRETRAIN, Training
+from planner.question.training import EVERY_TOWER, PRETRAIN, Training
 from profiles.cluster import Cluster
 from profiles.document import Document
 from profiles.prediction.reference import ProfileReference
@@ -178,6 +178,15 @@ class Problem(Document):
         wrong = of_other_experts(self.workload.routing, self.model)
         if wrong:
             raise ValueError(f"/workload/routing: {wrong}")
+        return self
+
+    @model_validator(mode="after")
+    def _towers_of_model(self) -> Self:
+        """Only towers of the model can be frozen."""
+        frozen, known = self.workload.trained.frozen_towers, {tower.modality for tower in self.model.towers}
+        absent = [modality for modality in frozen if modality not in known]
+        if absent and not (known and frozen == EVERY_TOWER):
+            raise ValueError(f"/workload/training/frozen_towers: {self.model.name} has no {' or '.join(absent)} tower")
         return self
 
     @property

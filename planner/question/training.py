@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from planner.model.spec import Modality
 from profiles.document import Document
 
 TrainingKind = Literal["pretrain", "full", "lora", "qlora"]
@@ -23,6 +24,7 @@ AdapterTarget = Literal["q", "k", "v", "o", "gate", "up", "down"]
 BaseStorage = Literal["bf16", "int8", "nf4", "gptq"]
 
 ALL_LINEAR = "all-linear"
+EVERY_TOWER: tuple[Modality, ...] = ("vision", "audio")
 EVERY_TARGET: tuple[AdapterTarget, ...] = ("q", "k", "v", "o", "gate", "up", "down")
 STORED_BYTES: dict[str, float] = {
     "bf16": 2.0,
@@ -67,23 +69,32 @@ class Training(Document):
         description="dpo: where the reference model is; shared = the base without its adapters, precomputed = its"
         " log-probabilities are in the data; absent = shared with adapters, resident without",
     )
+    frozen_towers: tuple[Modality, ...] = Field(
+        default=(),
+        exclude_if=lambda towers: not towers,
+        description="towers in front of the language model that do not learn, projectors among them: vision, audio; all"
+        " = every one.  With adapters every tower is frozen",
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _words(cls, data: Any) -> Any:
-        """``lora`` alone is a kind; ``all-linear`` and ``q,v`` are lists of targets."""
+        """``lora`` alone is a kind; ``all-linear`` and ``q,v`` are lists of targets, ``all`` is every tower."""
         if isinstance(data, str):
             return {"kind": data}
-        if isinstance(data, Mapping) and isinstance(data.get("targets"), str):
-            said = str(data["targets"])
-            names = EVERY_TARGET if said == ALL_LINEAR else tuple(name.strip() for name in said.split(","))
-            return {**data, "targets": names}
+        lists = ("targets", ALL_LINEAR, EVERY_TARGET), ("frozen_towers", "all", EVERY_TOWER)
+        for key, whole, every in lists if isinstance(data, Mapping) else ():
+            if isinstance(data.get(key), str):
+                said = str(data[key])
+                data = {**data, key: every if said == whole else tuple(name.strip() for name in said.split(","))}
         return data
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if len(set(self.targets)) < len(self.targets):
             raise ValueError("targets: each matrix once")
+        if len(set(self.frozen_towers)) < len(self.frozen_towers):
+            raise ValueError("frozen_towers: each tower once")
         if self.base is not None and not self.adapters:
             raise ValueError(f"base is about frozen weights: {self.kind} has none; use kind lora or qlora")
         if self.kind == "lora" and self.stored != "bf16":
@@ -94,6 +105,8 @@ class Training(Document):
             raise ValueError("dora is a form of adapters: use kind lora or qlora")
         if self.ends and not self.adapters:
             raise ValueError(f"ends is about adapters: with {self.kind} embedding and output layer learn anyway")
+        if self.frozen_towers and self.adapters:
+            raise ValueError(f"frozen_towers is for pretrain and full: with {self.kind} every tower is frozen anyway")
         if self.reference is not None and self.task != "dpo":
             raise ValueError(f"only dpo has a reference model, not {self.task}")
         if self.reference == "shared" and not self.adapters:
@@ -104,6 +117,15 @@ class Training(Document):
     def adapters(self) -> bool:
         """Whether only adapters learn."""
         return self.kind in ("lora", "qlora")
+
+    @property
+    def holds_frozen(self) -> bool:
+        """Whether some weights may be frozen."""
+        return self.adapters or bool(self.frozen_towers)
+
+    def freezes(self, modality: Modality) -> bool:
+        """Whether the tower of a modality only runs forward: adapters stand in the language model alone."""
+        return self.adapters or modality in self.frozen_towers
 
     @property
     def stored(self) -> BaseStorage:
@@ -142,6 +164,8 @@ class Training(Document):
             parts += ["(DoRA)" if self.dora else "", f"base {self.stored}"]
         if self.reference_at is not None:
             parts.append(f"reference {self.reference_at}")
+        if self.frozen_towers:
+            parts.append(f"frozen towers {'+'.join(self.frozen_towers)}")
         return " ".join(part for part in parts if part)
 
 

@@ -21,8 +21,11 @@ def training_notes(training: Training) -> tuple[str, ...]:
             f" of layers take {training.stored_bytes:.3g} bytes a weight, embedding, head and norms 2; adapters have no"
             " dropout"
         )
-    elif training.task != "language_model":
+    elif training.task != "language_model" or training.frozen_towers:
         notes.append(f"training: {training.words()}")
+    if training.frozen_towers:
+        towers = " and ".join(training.frozen_towers)
+        notes.append(f"frozen towers ({towers}) and their projectors: 2 bytes a weight, forward passes alone")
     if training.sequences_per_sample > 1:
         notes.append("a sample is a chosen and a rejected sequence; tokens a second count both")
     where = training.reference_at

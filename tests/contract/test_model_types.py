@@ -19,7 +19,10 @@ from tests.sampling import drawn  # noqa: E402
 
 SURVEY: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))
 EXACT = sorted(name for name, found in SURVEY["types"].items() if found["verdict"] == "exact")
-QUICK = ("seed_oss", "ernie4_5_moe", "glm4_moe_lite", "cohere", "qwen3_vl", "mistral3", "gptj", "minimax_m2")
+QUICK = (
+    *("seed_oss", "ernie4_5_moe", "glm4_moe_lite", "cohere", "qwen3_vl", "mistral3", "gptj", "minimax_m2"),
+    *("voxtral", "qwen3_asr"),
+)
 """One of each kind of structure: biases, dense first layers, latent, parallel, towers, plain MLP, wide query norms."""
 
 

@@ -41,7 +41,10 @@ SPACE = Space(
         "hugging-face",
         (
             training_kinds(
-                "peft tuners/lora; trl DPOTrainer, ORPOTrainer, RewardTrainer", bases=EVERY_BASE, tasks=EVERY_TASK
+                "peft tuners/lora; trl DPOTrainer, ORPOTrainer, RewardTrainer; torch Tensor.requires_grad_ of a tower",
+                bases=EVERY_BASE,
+                tasks=EVERY_TASK,
+                freezes_towers=True,
             ),
             packed_sequences("trl f2cd5771 trl/data_utils.py:739, 829", packings=BOTH),
         ),

@@ -49,7 +49,11 @@ SPACE = Space(
     RuleTable(
         "pytorch-fsdp",
         (
-            training_kinds("peft 0.17 tuners/lora; AnswerDotAI/fsdp_qlora train.py", bases=SIXTEEN_OR_FOUR_BIT),
+            training_kinds(
+                "peft 0.17 tuners/lora; AnswerDotAI/fsdp_qlora train.py; torch Tensor.requires_grad_ of a tower",
+                bases=SIXTEEN_OR_FOUR_BIT,
+                freezes_towers=True,
+            ),
             PACKED,
         ),
         column_rules(COLUMNS, "torch 2.13 distributed/fsdp/api.py: ShardingStrategy"),

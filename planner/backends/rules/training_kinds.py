@@ -22,12 +22,13 @@ def training_kinds(
     bases: Collection[BaseStorage] = WHOLE,
     tasks: Collection[TrainingTask] = LANGUAGE_MODEL,
     dora: bool = True,
+    freezes_towers: bool = False,
     instead: str = "",
     name: str = "K1",
 ) -> SpaceRule:
     """The rule (id ``name``) of a back-end that trains adapters on bases stored so, and by these losses.
 
-    ``instead``: what to do about it.
+    ``freezes_towers``: whether it trains a model whose tower does not learn; ``instead``: what to do about it.
     """
     hint = f"; {instead}" if instead else ""
 
@@ -38,6 +39,8 @@ def training_kinds(
             return f"it trains no {what}{hint}"
         if training.dora and not dora:
             return "its adapters have no magnitudes (DoRA); drop dora"
+        if training.frozen_towers and not freezes_towers:
+            return "it freezes no towers; drop frozen_towers"
         if training.task not in tasks:
             return f"it has no {training.task} loss{hint}"
         return None

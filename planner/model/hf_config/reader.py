@@ -36,14 +36,19 @@ class ConfigReader:
         hint = f"correct {key}" if hint is None else hint
         self._findings.append(Finding(self.pointer + pointer_to(key), f"{key} {message}", hint))
 
-    def child(self, key: str) -> ConfigReader:
-        """Reader of the nested object at ``key``; an absent one reads as empty (all defaults)."""
+    def child(self, key: str, absent: dict[str, Any] | None = None, *, filled: bool = False) -> ConfigReader:
+        """Reader of the nested object at ``key``; an absent one reads as ``absent``, or empty (all defaults).
+
+        ``filled``: whether ``absent`` also stands in for single keys that the object lacks.
+        """
         self._read.append((key,))
         value = self.data.get(key)
         if value is not None and not isinstance(value, dict):
             self.refuse(key, f"must be an object, is {_kind(value)}")
             value = None
-        return ConfigReader(value or {}, self.where, self.pointer + pointer_to(key), self)
+        if value is None or filled:
+            value = {**(absent or {}), **(value or {})}
+        return ConfigReader(value, self.where, self.pointer + pointer_to(key), self)
 
     def _look(self, keys: tuple[str, ...], default: object) -> tuple[str, object]:
         self._read.append(keys)

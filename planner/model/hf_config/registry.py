@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from planner.model.hf_config.audio_models import AUDIO_MODELS, import_audio_model
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
@@ -118,7 +119,12 @@ def _vision(family: str) -> Importer:
     return lambda reader, name: import_vision_model(reader, name, family, _import_text)
 
 
+def _audio(family: str) -> Importer:
+    return lambda reader, name: import_audio_model(reader, name, family, _import_text)
+
+
 IMPORTERS: dict[str, Importer] = TEXT_IMPORTERS | {
+    **{family: _audio(family) for family in AUDIO_MODELS},
     **{family: _vision(family) for family in VISION_MODELS},
     **{
         family: partial(import_llava_next, family=family, import_text=_import_text)

@@ -45,9 +45,9 @@ _BY_MECHANISM: dict[str, str] = {
     _ENCODER_DECODER: "bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder florence2 fsmt led longt5"
     " m2m_100 marian mbart mt5 mvp nllb-moe pegasus pegasus_x pix2struct plbart prophetnet seamless_m4t seamless_m4t_v2"
     " switch_transformers t5 t5gemma t5gemma2 trocr udop umt5 vision-encoder-decoder whisper",
-    _AUDIO: "audioflamingo3 fun_asr_nano glmasr granite_speech granite_speech_plus kyutai_speech_to_text moshi"
-    " moss_transcribe_diarize musicflamingo musicgen musicgen_melody nemo_speechlm phi4_multimodal qwen2_5_omni"
-    " qwen2_5_omni_thinker qwen2_audio qwen3_asr qwen3_omni_moe qwen3_omni_moe_thinker vibevoice_asr voxtral"
+    _AUDIO: "fun_asr_nano granite_speech granite_speech_plus kyutai_speech_to_text moshi"
+    " musicgen musicgen_melody nemo_speechlm phi4_multimodal qwen2_5_omni"
+    " qwen3_omni_moe vibevoice_asr "
     " voxtral_realtime",
     _VISION: "aria aya_vision blip blip-2 chameleon cosmos3_edge cosmos3_omni deepseek_ocr2 deepseek_vl_hybrid emu3"
     " ernie4_5_vl_moe exaone4_5 fast_vlm fuyu git glm_ocr got_ocr2 granite4_vision granite_docling"

@@ -54,6 +54,9 @@ class AttentionSpec(Document):
         exclude_if=lambda indexer: indexer is None,
         description="picks the tokens that attention sees (DSA); None = all in reach",
     )
+    key_bias: bool = Field(
+        default=True, exclude_if=lambda on: on, description="whether qkv_bias reaches the keys (not in Whisper)"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -123,12 +126,14 @@ def _matmul(
 def _fused_projection(attention: AttentionSpec, hidden_size: int, input_from: str) -> tuple[Operator, ...]:
     query = attention.num_heads * attention.head_dim * (2 if attention.output_gate else 1)
     key_value = attention.num_kv_heads * (attention.head_dim + attention.v_head_dim)
+    unbiased = 0 if attention.key_bias else attention.num_kv_heads * attention.head_dim
+    biases = query + key_value - unbiased if attention.qkv_bias else 0
     operator = Operator(
         name="qkv",
         op_class="matmul",
         module="attention",
         shard="column",
-        parameters=hidden_size * (query + key_value) + (query + key_value if attention.qkv_bias else 0),
+        parameters=hidden_size * (query + key_value) + biases,
         in_features=hidden_size,
         out_features=query + key_value,
         read_width=hidden_size,

@@ -387,7 +387,7 @@ class CostModel:
             + COMMUNICATOR_BYTES * communicators
             + cost.dispatch_bytes[key]
         )
-        if self.workload.trained.adapters:
+        if self.workload.trained.holds_frozen:
             framework = framework + frozen_working_bytes(rows.zero, cost, key)
         if self.hardware.physics.moments_apart:
             return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(4)))

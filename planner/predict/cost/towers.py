@@ -12,7 +12,7 @@ import numpy as np
 from planner.model.operators import tower_operators
 from planner.model.spec import ModelSpec, TowerRun
 from planner.predict.cost.hardware import Hardware
-from planner.predict.cost.layer import OperatorSum, add_launches, operator_sum, working_bytes
+from planner.predict.cost.layer import OperatorSum, add_launches, launch_floor_s, operator_sum, working_bytes
 from planner.predict.layer_keys import LayerKeys, whole_keys
 from planner.predict.trained_operators import WIDE_BYTES
 from planner.question.problem import Workload
@@ -27,20 +27,26 @@ def add_towers(
     keys: LayerKeys,
     hardware: Hardware,
 ) -> Array:
-    """Add the towers to the first stage.  Returns the bytes that they keep: [K]."""
-    kept, frozen = np.zeros(len(keys)), workload.trained.adapters
+    """Add the towers to the first stage.  Returns the bytes that they keep: [K].
+
+    A frozen tower stands before everything that learns: it runs forward alone and keeps nothing.
+    """
+    kept = np.zeros(len(keys))
     for tower in model.towers:
-        items = workload.items_per_sample(tower.modality)
+        items, frozen = workload.items_per_sample(tower.modality), workload.trained.freezes(tower.modality)
         for run in tower.runs:
             units, plain = tower_keys(keys, run, items), tower_operators(run)
-            # Adapters stand in the language model alone; the tower is a frozen part of its input.
             operators = tuple(replace(operator, frozen=True) for operator in plain) if frozen else plain
             one = operator_sum(operators, units, hardware)
             sums.add_weights(one, run.count)
-            if items:
-                sums.add_times(one, run.count)
-                add_launches(launches_s, operators, units, hardware, run.count)
-                kept = kept + run.count * working_bytes(operators, units)
+            if not items:
+                continue
+            if frozen:
+                _add_forward(sums, launches_s, one, launch_floor_s(operators, units, hardware)[0], run.count)
+                continue
+            sums.add_times(one, run.count)
+            add_launches(launches_s, operators, units, hardware, run.count)
+            kept = kept + run.count * working_bytes(operators, units)
         if frozen:
             sums.frozen_dense_bytes += WIDE_BYTES * tower.extra_parameters
         else:
@@ -48,9 +54,20 @@ def add_towers(
         ends_flops = tower.ends_flops_per_item * items * keys.micro_batch_size
         ends_s = ends_flops / hardware.rates.matmul_flops_per_s * hardware.factors.compute
         sums.forward_s += ends_s
-        sums.input_gradient_s += ends_s
+        sums.input_gradient_s += 0.0 if frozen else ends_s
         sums.weight_gradient_s += 0.0 if frozen else ends_s
     return kept
+
+
+def _add_forward(
+    sums: OperatorSum, launches_s: tuple[Array, Array], layer: OperatorSum, launch_s: Array, count: int
+) -> None:
+    """Add the forward pass of ``count`` layers; ``launch_s``: host seconds of one."""
+    sums.forward_s += count * layer.forward_s
+    sums.communication_forward_s += count * layer.communication_forward_s
+    # Towers are dense and whole: their only collectives are those of tensor parallelism.
+    sums.tp_s += count * layer.communication_forward_s
+    launches_s[0][:] += count * launch_s
 
 
 def tower_keys(keys: LayerKeys, run: TowerRun, items: int) -> LayerKeys:

@@ -16,6 +16,15 @@ test("options are read by their names", () => {
   expect(said).toEqual({ kind: "qlora", task: "dpo", rank: 64, targets: "q,v", dora: true, base: "nf4" });
 });
 
+test("frozen towers are read and come back", () => {
+  const said = { kind: "full", task: "language_model", frozen_towers: "vision,audio" };
+  expect(
+    trainingOf({ training: "full", task: "language_model", trainingOptions: "frozen_towers=vision+audio" }),
+  ).toEqual(said);
+  const plan = { ...said, frozen_towers: ["vision", "audio"] } as unknown as Training;
+  expect(typedTraining(plan).trainingOptions).toBe("frozen_towers=vision+audio");
+});
+
 test("a plan's training comes back as it was", () => {
   const training = {
     kind: "lora",

@@ -38,7 +38,7 @@ export function trainingOf({
       .filter(Boolean)
       .map((pair) => {
         const [name = "", value = ""] = pair.split("=");
-        if (name === "targets") return [name, value.replaceAll("+", ",")];
+        if (name === "targets" || name === "frozen_towers") return [name, value.replaceAll("+", ",")];
         return [
           name,
           value === "" || value === "true" ? true : value === "false" ? false : (typedNumber(value) ?? ""),
@@ -54,10 +54,12 @@ export function trainingOf({
 export function typedTraining(said: Training | null | undefined): Partial<TypedTraining> {
   if (!said) return {};
   const adapters = said.kind === "lora" || said.kind === "qlora";
+  const frozen = (said as { readonly frozen_towers?: readonly string[] }).frozen_towers ?? [];
   const options = SHOWN.filter((name) =>
     adapters ? said[name] != null : name === "reference" && said[name] != null,
   )
     .map((name) => `${name}=${name === "targets" ? said.targets?.join("+") : String(said[name])}`)
+    .concat(frozen.length > 0 ? [`frozen_towers=${frozen.join("+")}`] : [])
     .join(" ");
   return {
     training: KINDS.find((each) => each === said.kind),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.model.hf_config.decoder import Decoder, Experts
-from planner.model.hf_config.layer_rules import dense_first, qwen_steps
+from planner.model.hf_config.layer_rules import after_max_window_layers, dense_first, qwen_steps
 
 NESTED: dict[str, Decoder] = {
     "glm4v_text": Decoder(qkv_bias=True, output_bias=False, num_norms=4, head_dim=None),
@@ -18,6 +18,8 @@ NESTED: dict[str, Decoder] = {
             groups=True,
         ),
     ),
+    "qwen2_5_omni_text": Decoder(qkv_bias=True, output_bias=False, head_dim=None, windows=after_max_window_layers),
+    "qwen3_omni_moe_text": Decoder(qk_norm="per_head", experts=Experts(qwen_steps)),
     "qwen3_vl_text": Decoder(qk_norm="per_head"),
     "qwen3_vl_moe_text": Decoder(qk_norm="per_head", experts=Experts(qwen_steps, count="num_local_experts")),
 }
