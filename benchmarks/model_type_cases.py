@@ -93,12 +93,40 @@ CHANGES: dict[str, list[Any]] = {
     "indexer_types": [["full", "shared", "full", "shared", "shared"]],
     "layer_types": [["linear_attention", "full_attention", "full_attention", "linear_attention", "full_attention"]],
     "block_multiple_of": [32],
+    **_each("hc_mult hc_count o_groups", [3]),
+    **_each("o_lora_rank hc_lowrank gated_norm_rank index_block_size", [20]),
+    "num_attention_heads_per_layer": [[6, 4, 2, 6, 4]],
 }
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
 
 
+_ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 _WHOLE_GROUPS = {"audio_config.intermediate_size": 384}
 LISTED: dict[str, dict[str, Any]] = {
+    "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
+    "dbrx": {
+        "attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2},
+        "ffn_config": {"ffn_hidden_size": 40, "moe_num_experts": 12, "moe_top_k": 2},
+    },
+    "bailing_hybrid": {"layer_group_size": 3},
+    "deepseek_v4": {
+        "compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 16},
+        "o_lora_rank": 24,
+        "o_groups": 2,
+    },
+    "hy_v4": {"indexer_types": ["full", "full", "shared", "shared", "full"]},
+    "minimax_m3_vl_text": {
+        "layer_types": ["full_attention", *["minimax_m3_sparse"] * 3, "full_attention"],
+        "mlp_layer_types": ["dense", *["sparse"] * 4],
+    },
+    "qwen4_exp_text": {
+        "indexer_n_heads": 4,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 16,
+        "indexer_budget": 16,
+        "indexer_compress_ratio": 4,
+    },
+    "mimo_v2_flash": {"num_key_value_heads": 1},
     "glmasr": _WHOLE_GROUPS,
     "voxtral": {**_WHOLE_GROUPS, "audio_config.encoder_ffn_dim": 384},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]},
@@ -251,8 +279,16 @@ def _paths(config: Any) -> dict[str, Any]:
         f"{prefix}{key}": value
         for prefix, holder in holders
         for key, value in SMALL.items()
-        if hasattr(holder, key) and not (key == "vocab_size" and prefix in ("vision_config.", "audio_config."))
+        if _has(holder, key) and not (key == "vocab_size" and prefix in ("vision_config.", "audio_config."))
     }
+
+
+def _has(holder: Any, key: str) -> bool:
+    """Whether the config has the key; one that differs from layer to layer refuses to be asked for."""
+    try:
+        return hasattr(holder, key)
+    except Exception:
+        return True
 
 
 def changed_configs(small: Any) -> list[tuple[str, Any]]:
@@ -300,6 +336,9 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
                 getattr(config, name)._attn_implementation = "eager"
         if getattr(config, "index_topk", None):  # the classes score all tokens and mask those that are not chosen
             config.index_topk = length
+            spec = model_from_hf_config(written(config), "surveyed", "config.json")
+        if getattr(config, "zero_expert_num", None):  # how many tokens choose them depends on the weights
+            config.zero_expert_num = 0
             spec = model_from_hf_config(written(config), "surveyed", "config.json")
         if getattr(config, "kv_lora_rank", None):  # latent attention runs with as many key-value heads only
             config.num_key_value_heads = config.num_attention_heads
@@ -370,14 +409,20 @@ def _without_scans(counter: Any, model: Any, length: int) -> float:
     not counted): what a mixer runs itself, and its convolution, are left out on both sides.  Mamba-1 multiplies by the
     weights of its step sizes itself, which is a matmul on ours: it is put back.
     """
-    counts = {name.split(".", 1)[-1]: sum(each.values()) for name, each in counter.get_flop_counts().items()}
-    total = float(counter.get_total_flops())
+    counts = {name.split(".", 1)[-1]: _matmul_flops(each) for name, each in counter.get_flop_counts().items()}
+    total = float(_matmul_flops(counter.get_flop_counts()["Global"]))
     for name, module in model.named_modules():
-        if not (hasattr(module, "layer_type") or hasattr(module, "conv1d")) or name not in counts:
+        scans = hasattr(module, "layer_type") or hasattr(module, "conv1d")
+        if not scans or hasattr(module, "is_causal") or name not in counts:  # softmax attention is no scan
             continue
         children = {child: counts.get(f"{name}.{child}", 0) for child, _ in module.named_children()}
-        total -= counts[name] - sum(value for child, value in children.items() if child not in ("conv", "conv1d"))
+        total -= counts[name] - sum(children.values())
         steps = getattr(module, "dt_proj", None)
         if steps is not None and not children.get("dt_proj"):
             total += 2.0 * steps.weight.numel() * length
     return total
+
+
+def _matmul_flops(counted: Any) -> int:
+    """What the counter found, without convolutions."""
+    return sum(value for operation, value in counted.items() if "convolution" not in str(operation))

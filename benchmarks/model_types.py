@@ -118,7 +118,7 @@ def class_defaults() -> dict[str, Any]:
             and not key.endswith(("_token_id", "dropout", "_range"))
         }
         rope = getattr(known(), "rope_parameters", None) or {}
-        rope = rope.get("full_attention", rope)
+        rope = rope.get("full_attention", rope) or rope.get("sliding_attention") or {}
         for key in ("rope_theta", "partial_rotary_factor"):
             if rope.get(key) is not None:
                 plain.setdefault(key, rope[key])

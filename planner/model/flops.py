@@ -51,9 +51,10 @@ def forward_flops(operator: Operator, sequence_length: int | Documents, *, causa
     """FLOPs of one operator for one token of the layer: matmuls, attention, scans; 0 for point-wise operators."""
     if operator.op_class == "attention":
         context = attention_context(sequence_length, operator.window, causal=causal and operator.causal)
-        return 2.0 * context * operator.num_heads * (operator.qk_dim + operator.v_dim)
+        return 2.0 * context / operator.stride * operator.num_heads * (operator.qk_dim + operator.v_dim)
     if operator.op_class == "index_scores":
-        return 2.0 * attention_context(sequence_length, None, causal=causal) * operator.num_heads * operator.qk_dim
+        context = attention_context(sequence_length, None, causal=causal) / operator.stride
+        return 2.0 * context * operator.num_heads * operator.qk_dim
     if operator.flops:
         return operator.flops
     return 2.0 * operator.in_features * operator.out_features * operator.tokens_per_token

@@ -87,7 +87,9 @@ def _dense(
 def moe_operators(moe: MoeSpec, hidden_size: int, *, input_from: str, input_kept: bool = False) -> tuple[Operator, ...]:
     """List the operators of a mixture of experts: router, dispatch, experts, combine, shared experts."""
     router_width = 0 if input_kept else hidden_size
-    router_parameters = moe.num_experts * (hidden_size + (1 if moe.router_bias else 0))
+    choices = moe.num_experts + moe.zero_experts
+    scored = moe.router_input_size or hidden_size
+    router_parameters = choices * (scored + (1 if moe.router_bias else 0))
     return (
         Operator(
             name="router",
@@ -96,10 +98,10 @@ def moe_operators(moe: MoeSpec, hidden_size: int, *, input_from: str, input_kept
             shard="replicated",
             parameters=router_parameters,
             replicated_parameters=router_parameters,
-            in_features=hidden_size,
-            out_features=moe.num_experts,
-            read_width=hidden_size,
-            write_width=moe.num_experts,
+            in_features=scored,
+            out_features=choices,
+            read_width=scored,
+            write_width=choices,
             num_experts=moe.num_experts,
             saved_width=router_width,
             saved_shard="sequence" if router_width else None,
@@ -110,10 +112,10 @@ def moe_operators(moe: MoeSpec, hidden_size: int, *, input_from: str, input_kept
             op_class="router",
             module="moe",
             shard="replicated",
-            read_width=moe.num_experts,
+            read_width=choices,
             write_width=moe.top_k,
             num_experts=moe.num_experts,
-            saved_width=moe.num_experts,
+            saved_width=choices,
             saved_shard="sequence",
             saved_bytes_per_element=4.0,
             saved_from="router",
@@ -121,6 +123,7 @@ def moe_operators(moe: MoeSpec, hidden_size: int, *, input_from: str, input_kept
         *(_latent_projection("latent_down", hidden_size, moe) if moe.latent_size else ()),
         _permute("dispatch", moe, moe.latent_size or hidden_size),
         *_experts(moe, moe.latent_size or hidden_size),
+        *_unused(moe, moe.latent_size or hidden_size),
         _permute("combine", moe, moe.latent_size or hidden_size),
         *(_latent_projection("latent_up", hidden_size, moe) if moe.latent_size else ()),
         *(_shared_experts(moe, hidden_size, input_from) if moe.shared_intermediate_size else ()),
@@ -151,16 +154,22 @@ def _latent_projection(name: str, hidden_size: int, moe: MoeSpec) -> tuple[Opera
     return (operator,)
 
 
+def routed_rows(moe: MoeSpec) -> float:
+    """Experts with weights that a token meets on average: choices fall on zero experts as often as on others."""
+    return moe.top_k * moe.num_experts / (moe.num_experts + moe.zero_experts)
+
+
 def _permute(name: str, moe: MoeSpec, hidden_size: int) -> Operator:
     """Two copies of the routed tokens: sorted by destination rank, then by local expert (or back)."""
-    routed = moe.top_k * hidden_size
+    rows = routed_rows(moe)
+    routed = round(rows * hidden_size)
     outward = name == "dispatch"
     return Operator(
         name=name,
         op_class="permute",
         module="moe",
         shard="sequence",
-        tokens_per_token=float(moe.top_k),
+        tokens_per_token=rows,
         read_width=routed + hidden_size if outward else 2 * routed,
         write_width=2 * routed if outward else routed + hidden_size,
         num_experts=moe.num_experts,
@@ -168,7 +177,7 @@ def _permute(name: str, moe: MoeSpec, hidden_size: int) -> Operator:
 
 
 def _experts(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
-    rows, width = moe.top_k, moe.expert_intermediate_size
+    rows, width = routed_rows(moe), moe.expert_intermediate_size
     up_width = 2 * width if moe.gated else width
     bias = 1 if moe.expert_bias else 0
     output_bias = bias * moe.num_experts * hidden_size
@@ -181,9 +190,9 @@ def _experts(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
             parameters=moe.num_experts * up_width * (hidden_size + bias),
             in_features=hidden_size,
             out_features=up_width,
-            tokens_per_token=float(rows),
-            read_width=rows * hidden_size,
-            write_width=rows * up_width,
+            tokens_per_token=rows,
+            read_width=round(rows * hidden_size),
+            write_width=round(rows * up_width),
             num_experts=moe.num_experts,
             saved_width=rows * hidden_size,
             saved_shard="expert_column",
@@ -194,9 +203,9 @@ def _experts(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
             op_class="activation",
             module="moe",
             shard="expert_features",
-            tokens_per_token=float(rows),
-            read_width=rows * up_width,
-            write_width=rows * width,
+            tokens_per_token=rows,
+            read_width=round(rows * up_width),
+            write_width=round(rows * width),
             num_experts=moe.num_experts,
             # Weighting by the router's probabilities is fused with gated activations only: else its input stays too.
             saved_width=rows * (up_width if moe.gated else up_width + width),
@@ -212,9 +221,9 @@ def _experts(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
             replicated_parameters=output_bias,
             in_features=width,
             out_features=hidden_size,
-            tokens_per_token=float(rows),
-            read_width=rows * width,
-            write_width=rows * hidden_size,
+            tokens_per_token=rows,
+            read_width=round(rows * width),
+            write_width=round(rows * hidden_size),
             num_experts=moe.num_experts,
             num_groups=moe.num_groups,
             top_k_groups=moe.top_k_groups,
@@ -223,6 +232,23 @@ def _experts(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
             saved_from="experts_activation",
         ),
     )
+
+
+def _unused(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
+    """Input projections that no token meets, as the reference class allocates them: memory, no work."""
+    if not moe.unused_up_experts:
+        return ()
+    width = (2 if moe.gated else 1) * moe.expert_intermediate_size
+    parameters = moe.unused_up_experts * width * hidden_size
+    operator = Operator(
+        name="experts_unused",
+        op_class="gate",
+        module="moe",
+        shard="expert_column",
+        parameters=parameters,
+        num_experts=moe.num_experts,
+    )
+    return (operator,)
 
 
 def _shared_experts(moe: MoeSpec, hidden_size: int, input_from: str) -> tuple[Operator, ...]:

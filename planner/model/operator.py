@@ -85,6 +85,8 @@ class Operator:
     qk_dim: int = 0
     v_dim: int = 0
     window: int | None = None
+    stride: int = 1
+    """attention, index_scores: tokens that one key stands for (compressed keys)."""
     causal: bool = True
     num_experts: int = 0
     num_groups: int = 1

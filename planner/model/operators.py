@@ -25,16 +25,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.model.layer_parts import block_parts, part_operator
 from planner.model.mixers import mixer_operators
 from planner.model.mlp_operators import mlp_operators, moe_operators
 from planner.model.norm_operators import norm_operator, residual_operator
 from planner.model.operator import Operator
+from planner.model.residual import ResidualSpec, read_streams, write_streams
 from planner.model.spec import LayerSpec, ModelSpec, TowerRun
 
 
 def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
     """List what one layer of kind ``kind`` runs, in order; names are unique within the layer."""
-    return _transformer_layer(spec.layer_kinds[kind], spec.hidden_size, rope=spec.position == "rope")
+    layer, rope = spec.layer_kinds[kind], spec.position == "rope"
+    operators = _transformer_layer(layer, spec.hidden_size, rope=rope, residual=spec.residual)
+    if not layer.reuses_weights:
+        return operators
+    # Its weights, gradients and optimizer state are those of the layer that has them.
+    return tuple(replace(operator, parameters=0, replicated_parameters=0) for operator in operators)
 
 
 def tower_operators(run: TowerRun) -> tuple[Operator, ...]:
@@ -50,7 +57,9 @@ def vision_operators(spec: ModelSpec) -> tuple[Operator, ...]:
     return () if spec.vision is None else tower_operators(spec.vision.runs[0])
 
 
-def _transformer_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tuple[Operator, ...]:
+def _transformer_layer(
+    layer: LayerSpec, hidden_size: int, *, rope: bool, residual: ResidualSpec | None = None
+) -> tuple[Operator, ...]:
     pre = layer.num_norms > 0 and (layer.norm_placement == "pre" or layer.num_norms == 4)
     if layer.parallel_residual:
         return _parallel_layer(layer, hidden_size, rope=rope)
@@ -58,6 +67,9 @@ def _transformer_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tup
     stream = ""
     for block in _parts(layer):
         source = stream
+        if residual is not None:
+            operators += read_streams(residual, block, hidden_size, stream)
+            source = operators[-1].name
         # A single norm in a sequential layer stands before its first part.
         if pre and (not operators or layer.num_norms > 1):
             operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=source))
@@ -66,7 +78,10 @@ def _transformer_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tup
         if layer.num_norms == 4 or (layer.norm_placement == "post_branch" and layer.num_norms > 0):
             name = f"{block}_post_norm"
             operators.append(norm_operator(name, hidden_size, layer.norm, saved_from=operators[-1].name))
-        operators.append(residual_operator(f"{block}_residual", hidden_size))
+        if residual is not None:
+            operators += write_streams(residual, block, hidden_size, operators[-1].name)
+        else:
+            operators.append(residual_operator(f"{block}_residual", hidden_size))
         stream = f"{block}_residual"
         if layer.norm_placement == "post_residual" and layer.num_norms > 0:
             operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=stream))
@@ -110,12 +125,19 @@ def _block(
     layer: LayerSpec, hidden_size: int, block: str, source: str, *, rope: bool, input_kept: bool = False
 ) -> tuple[Operator, ...]:
     if block == "attention":
-        return _mixers(layer, hidden_size, source, rope=rope)
+        return (
+            *_mixers(layer, hidden_size, source, rope=rope),
+            *block_parts(layer.parts, "attention", "attention"),
+        )
+    operators: tuple[Operator, ...] = ()
     if layer.moe is not None:
-        return moe_operators(layer.moe, hidden_size, input_from=source, input_kept=input_kept)
+        operators = moe_operators(layer.moe, hidden_size, input_from=source, input_kept=input_kept)
     if layer.mlp is not None:
-        return mlp_operators(layer.mlp, hidden_size, input_from=source, input_kept=input_kept)
-    return ()
+        kept = input_kept or layer.moe is not None
+        operators += mlp_operators(layer.mlp, hidden_size, input_from=source, input_kept=kept)
+    if layer.experts_beside:
+        operators += (residual_operator("experts_sum", hidden_size),)
+    return (*operators, *block_parts(layer.parts, "mlp", "mlp" if layer.moe is None else "moe"))
 
 
 def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
@@ -151,6 +173,7 @@ def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
     if spec.embedding_norm:
         norm = spec.layer_kinds[0].norm
         operators.append(norm_operator("embedding_norm", spec.hidden_size, norm, saved_from="token_embedding"))
+    operators += [part_operator(part, "embedding") for part in spec.entry_parts]
     return tuple(operators)
 
 
@@ -181,6 +204,8 @@ def head_operators(spec: ModelSpec) -> tuple[Operator, ...]:
     """
     operators: list[Operator] = []
     source, width = "", spec.hidden_size
+    # Not "head": they count with the final norm, not with the weight that embeddings may be tied to.
+    operators += [part_operator(part, "norm") for part in spec.exit_parts]
     if spec.final_norm:
         operators.append(norm_operator("final_norm", width, spec.layer_kinds[-1].norm, saved_from=source))
         source = "final_norm"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from planner.model.mlp_operators import routed_rows
 from planner.model.operator import Operator
 from planner.model.operators import (
     embedding_operators,
@@ -87,7 +88,9 @@ def _idle_parameters(spec: ModelSpec, kind: int) -> int:
     if layer.moe is None:
         return 0
     routed = sum_parameters(op for op in layer_operators(spec, kind) if op.op_class == "grouped_matmul")
-    return routed // layer.moe.num_experts * (layer.moe.num_experts - layer.moe.top_k)
+    met = min(round(routed_rows(layer.moe)), layer.moe.num_experts)
+    unused = sum_parameters(op for op in layer_operators(spec, kind) if op.name == "experts_unused")
+    return routed // layer.moe.num_experts * (layer.moe.num_experts - met) + unused
 
 
 def parameters_by_module(spec: ModelSpec) -> dict[str, int]:

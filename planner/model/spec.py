@@ -11,10 +11,12 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from planner.model.layer_parts import PartSpec
 from planner.model.mixers import TokenMixer
 from planner.model.mixers.kinds import NormKind
 from planner.model.mixers.mamba import Mamba2Spec
 from planner.model.mixers.softmax import AttentionSpec
+from planner.model.residual import ResidualSpec
 from profiles.document import Document
 
 __all__ = [
@@ -28,7 +30,9 @@ __all__ = [
     "MtpSpec",
     "NormKind",
     "NormPlacement",
+    "PartSpec",
     "PositionKind",
+    "ResidualSpec",
     "TokenMixer",
     "Tower",
     "TowerRun",
@@ -73,6 +77,24 @@ class MoeSpec(Document):
     latent_bias: bool = Field(
         default=False, exclude_if=lambda on: not on, description="biases of the two projections of latent experts"
     )
+    router_input_size: int | None = Field(
+        default=None,
+        gt=0,
+        exclude_if=lambda size: size is None,
+        description="width of what the router scores, where a part of the layer makes it (zaya)",
+    )
+    zero_experts: int = Field(
+        default=0,
+        ge=0,
+        exclude_if=lambda count: not count,
+        description="experts that give their input back: the router chooses among them too (longcat_flash)",
+    )
+    unused_up_experts: int = Field(
+        default=0,
+        ge=0,
+        exclude_if=lambda count: not count,
+        description="experts whose input projections the reference class allocates and never uses (longcat_flash)",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -102,10 +124,23 @@ class LayerSpec(Document):
     num_norms: int = Field(default=2, ge=0)
     norm_placement: NormPlacement = "pre"
     parallel_residual: bool = False
+    experts_beside: bool = Field(
+        default=False,
+        exclude_if=lambda on: not on,
+        description="experts beside an MLP, from the same input (longcat_flash, gemma4); else a layer has one of them",
+    )
+    reuses_weights: bool = Field(
+        default=False, exclude_if=lambda on: not on, description="runs with the weights of an earlier layer"
+    )
+    parts: tuple[PartSpec, ...] = Field(
+        default=(), exclude_if=lambda parts: not parts, description="norms, scales, gates and projections besides"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.mlp is not None and self.moe is not None:
+        if self.experts_beside and (self.mlp is None or self.moe is None):
+            raise ValueError("experts beside an mlp need both")
+        if self.mlp is not None and self.moe is not None and not self.experts_beside:
             raise ValueError("a layer has an mlp or a moe, not both")
         if self.attention.kind == "none" and self.mlp is None and self.moe is None:
             raise ValueError("a layer without token mixer needs an mlp or a moe")
@@ -253,6 +288,17 @@ class ModelSpec(Document):
     position: PositionKind = "rope"
     rotary_base: float = Field(default=10000.0, gt=0)
     norm_epsilon: float = Field(default=1e-5, gt=0)
+    residual: ResidualSpec | None = Field(
+        default=None,
+        exclude_if=lambda residual: residual is None,
+        description="several residual streams (hyper-connections); None = one, plain",
+    )
+    entry_parts: tuple[PartSpec, ...] = Field(
+        default=(), exclude_if=lambda parts: not parts, description="what runs once before the first layer"
+    )
+    exit_parts: tuple[PartSpec, ...] = Field(
+        default=(), exclude_if=lambda parts: not parts, description="what runs once after the last layer"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -275,6 +321,11 @@ class ModelSpec(Document):
     def num_layers(self) -> int:
         """Transformer layers, without multi-token-prediction modules and vision tower."""
         return sum(run.count for run in self.layer_runs)
+
+    @property
+    def stream_size(self) -> int:
+        """Width of what passes from one layer to the next: all residual streams."""
+        return self.hidden_size * (self.residual.streams if self.residual else 1)
 
     @property
     def has_experts(self) -> bool:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from planner.backends.megatron.arguments import Words
 from planner.backends.rules.rule import RuleInput, used_kinds
-from planner.backends.rules.token_mixers import MIXER_WORDS, beyond_attention, softmax_attention
+from planner.backends.rules.token_mixers import MIXER_WORDS, beyond_attention, beyond_mixers, softmax_attention
 from planner.model.mixers.delta_rule import DeltaRuleSpec
 from planner.model.mixers.mamba import Mamba2Spec
 from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec
@@ -46,11 +46,13 @@ def mixer_problem(model: ModelSpec) -> str | None:
     """What none of the ways can say; None where one can."""
     if beyond_attention(model) is None:
         return None
+    if said := beyond_mixers(model):
+        return said
     kinds, found = used_kinds(model), way(model)
     if found == "pattern" and model.mtp is not None:
         return "multi-token prediction behind a hybrid pattern"
     names = {kind.attention.kind for kind in kinds}
-    for name in ("kimi_delta", "mamba1", "lightning", "short_conv"):
+    for name in sorted(names - {"gqa", "mla", "gated_delta", "mamba2", "none"}):
         if name in names:
             return f"layers of {MIXER_WORDS[name]}"
     if any(kind.beside is not None for kind in kinds):

@@ -14,13 +14,36 @@ MIXER_WORDS: Mapping[str, str] = {
     "mamba2": "Mamba-2",
     "lightning": "lightning attention",
     "short_conv": "short convolutions",
+    "compressed": "compressed attention",
     "none": "an MLP or experts alone",
 }
 
 
 def beyond_attention(model: ModelSpec) -> str | None:
     """The first part of the model that plain attention, an MLP and experts do not make; None where they make all."""
-    return next((said for kind in used_kinds(model) if (said := _beyond(kind))), None)
+    return beyond_mixers(model) or next((said for kind in used_kinds(model) if (said := _beyond(kind))), None)
+
+
+def beyond_mixers(model: ModelSpec) -> str | None:
+    """What stands beside mixers, MLP and experts, which no back-end that builds from shapes has; None without.
+
+    Megatron-LM core_v0.19.0 has no hyper-connections (no such module under ``megatron/``; issues 2919 and 4468, pull
+    request 5795), no per-layer parts, no shared keys and values.
+    """
+    if model.residual is not None:
+        return f"{model.residual.streams} residual streams (hyper-connections)"
+    if model.entry_parts or model.exit_parts:
+        first = (*model.entry_parts, *model.exit_parts)[0]
+        return f"a part before or after its layers ({first.name.replace('_', ' ')})"
+    return next((said for kind in used_kinds(model) if (said := _beyond_shapes(kind))), None)
+
+
+def _beyond_shapes(kind: LayerSpec) -> str | None:
+    if kind.reuses_weights:
+        return "layers that run with the weights of earlier ones"
+    attention = kind.attention
+    sums = _beyond_sums(attention) if isinstance(attention, AttentionSpec) else None
+    return sums or _beyond_experts(kind) or _beyond_parts(kind)
 
 
 def _beyond(kind: LayerSpec) -> str | None:
@@ -38,11 +61,35 @@ def _beyond(kind: LayerSpec) -> str | None:
     return "experts on a latent width" if kind.moe is not None and kind.moe.latent_size else None
 
 
+def _beyond_sums(attention: AttentionSpec) -> str | None:
+    if attention.differential:
+        return "differential attention"
+    if attention.reuses_key_values:
+        return "keys and values shared between layers"
+    return "keys that are values too" if attention.keys_are_values else None
+
+
+def _beyond_experts(kind: LayerSpec) -> str | None:
+    if kind.moe is None:
+        return None
+    if kind.experts_beside:
+        return "experts beside an MLP"
+    if kind.moe.zero_experts:
+        return "experts that compute nothing"
+    return "a router that scores a state of its own" if kind.moe.router_input_size else None
+
+
+def _beyond_parts(kind: LayerSpec) -> str | None:
+    """The first small part of a layer, by its name."""
+    return f"a part of its own in the layer ({kind.parts[0].name.replace('_', ' ')})" if kind.parts else None
+
+
 def runs_along_sequence(model: ModelSpec) -> str | None:
     """A token mixer whose state runs along the sequence, so that no rank may hold only a part of it; None without."""
     for kind in used_kinds(model):
         for mixer in (kind.attention, kind.beside):
             if mixer is not None and mixer.kind not in ("gqa", "mla", "none"):
+                # Compressed entries come from the whole past: a ring of ranks does not apply to them either.
                 return MIXER_WORDS[mixer.kind]
     return None
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.mixers.mamba import Mamba2Spec
-from planner.model.spec import NormKind, NormPlacement, PositionKind, TokenMixer
+from planner.model.spec import LayerSpec, NormKind, NormPlacement, PartSpec, PositionKind, ResidualSpec, TokenMixer
 
 Switch = bool | str
 """A fixed truth value, or the name of the config key that holds it."""
@@ -20,6 +20,10 @@ WindowRule = Callable[[ClassKeys, int], list[int | None]]
 """Sliding window of every layer, None where it sees all tokens."""
 MixerRule = Callable[[ClassKeys, int, int], list[TokenMixer | None]]
 """Token mixer of every layer of a number of layers and a hidden width, None where it is the family's attention."""
+LayersRule = Callable[[ClassKeys, int, list[LayerSpec]], list[LayerSpec]]
+"""The layers as the family has them, from keys, hidden width and the layers that the entry gives."""
+EndsRule = Callable[[ClassKeys, int], tuple[tuple[PartSpec, ...], tuple[PartSpec, ...]]]
+"""What runs before the first layer and after the last, of a hidden width."""
 RoutingRule = Callable[[ClassKeys, int], list[bool]]
 """Which layers are mixtures of experts."""
 
@@ -87,7 +91,9 @@ class Decoder:
     beside: Callable[[ClassKeys, int], Mamba2Spec] | None = None
     """A second mixer beside the attention of every layer."""
     indexer: bool = False
-    """Whether an indexer chooses the tokens that attention sees."""
+    """Whether an indexer chooses the tokens that latent attention sees."""
+    unindexed: tuple[str, ...] = ()
+    """Words of ``layer_types`` for layers that have none."""
     without_mlp: bool = False
     """Layers of a token mixer only, with one norm."""
     gated: bool = True
@@ -115,6 +121,11 @@ class Decoder:
     ties: bool = True
     """Whether ``tie_word_embeddings`` ties anything: a class without tied keys keeps its head."""
     head_bias: Switch = False
+    shaped: LayersRule | None = None
+    """What layers have that the words above do not say."""
+    ends: EndsRule | None = None
+    residual: Callable[[ClassKeys], ResidualSpec] | None = None
+    embedding_norm: bool = False
     predicted_layers: str | None = None
     """Key of the number of multi-token-prediction modules."""
     without_parameters: tuple[str, ...] = ()

@@ -26,7 +26,10 @@ def import_decoder(reader: ConfigReader, name: str, family: str, table: Decoder)
         keys.on(key)
     hidden = keys.width(table.hidden)
     layers = _layers(keys, table, hidden)
+    if table.shaped:
+        layers = table.shaped(keys, hidden, layers)
     kinds, runs = runs_of(layers)
+    entry, exit_parts = table.ends(keys, hidden) if table.ends else ((), ())
     positions = keys.integer(table.positions) if table.positions else _UNBOUNDED
     vocabulary = keys.integer("vocab_size")
     if vocabulary > _MAX_VOCABULARY:
@@ -50,6 +53,10 @@ def import_decoder(reader: ConfigReader, name: str, family: str, table: Decoder)
         position=table.position,
         rotary_base=_rope_number(keys, "rope_theta", 10000.0),
         norm_epsilon=keys.number(table.epsilon, 1e-5) if table.epsilon else 1e-5,
+        embedding_norm=table.embedding_norm,
+        residual=table.residual(keys) if table.residual else None,
+        entry_parts=entry,
+        exit_parts=exit_parts,
     )
 
 
@@ -60,7 +67,7 @@ def _layers(keys: ClassKeys, table: Decoder, hidden: int) -> list[LayerSpec]:
         num_layers = 1
     mixers = table.mixers(keys, num_layers, hidden) if table.mixers else [None] * num_layers
     attention: TokenMixer = AbsentMixerSpec()
-    if None in mixers:
+    if None in mixers or table.latent:  # the keys of latent attention have defaults that are read in any case
         attention = read_latent(keys, table) if table.latent else read_attention(keys, table, hidden)
     for switch in (table.qkv_bias, table.output_bias):
         keys.on(switch)  # read also where no layer has attention
@@ -157,14 +164,14 @@ def read_latent(keys: ClassKeys, table: Decoder) -> AttentionSpec:
         q_lora_rank=keys.optional("q_lora_rank"),
         kv_lora_rank=keys.integer("kv_lora_rank"),
         qk_rope_head_dim=rope_dim,
-        indexer=_indexer(keys) if table.indexer else None,
+        indexer=_indexer(keys, table.unindexed) if table.indexer else None,
     )
 
 
-def _indexer(keys: ClassKeys) -> IndexerSpec:
+def _indexer(keys: ClassKeys, unindexed: tuple[str, ...]) -> IndexerSpec:
     """Indexer of sparse attention; ``layer_types`` must say the same of every layer."""
     names = set(keys.reader.strings("layer_types") or ())
-    for name in sorted(names - {"indexed_attention", "deepseek_sparse_attention"}):
+    for name in sorted(names - {"indexed_attention", "deepseek_sparse_attention", *unindexed}):
         keys.reader.refuse("layer_types", f"holds {name!r}; only indexed_attention is read for this model_type")
     return IndexerSpec(
         num_heads=keys.integer("index_n_heads"),

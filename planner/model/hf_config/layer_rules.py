@@ -23,13 +23,20 @@ def _kinds(reader: ConfigReader, key: str, num_layers: int, known: tuple[str, ..
     return names
 
 
-def _windows(keys: ClassKeys, num_layers: int, slides: list[bool], key: str = "sliding_window") -> list[int | None]:
-    names = _kinds(keys.reader, "layer_types", num_layers, (_FULL, _SLIDING))
+def _windows(
+    keys: ClassKeys,
+    num_layers: int,
+    slides: list[bool],
+    key: str = "sliding_window",
+    words: tuple[str, ...] = (_FULL, _SLIDING),
+) -> list[int | None]:
+    """Windows by ``layer_types``: ``words`` are those of attention over all tokens, of sliding, and of others."""
+    names = _kinds(keys.reader, "layer_types", num_layers, words)
     window = keys.optional(key, minimum=0) or None
     if names is not None:
-        slides = [name == _SLIDING for name in names]
+        slides = [name == words[1] for name in names]
     if any(slides) and window is None and names is not None:
-        keys.reader.refuse(key, "is required where layer_types name sliding_attention")
+        keys.reader.refuse(key, f"is required where layer_types name {words[1]}")
     return [window if slide else None for slide in slides]
 
 
@@ -43,6 +50,16 @@ def listed(keys: ClassKeys, num_layers: int) -> list[int | None]:
     return _windows(keys, num_layers, [False] * num_layers)
 
 
+def listed_as(*words: str, period: int | None = None, key: str = "sliding_window") -> WindowRule:
+    """As ``listed``, by other words: of full, of sliding, of others; without them all but every ``period``-th slide."""
+
+    def rule(keys: ClassKeys, num_layers: int) -> list[int | None]:
+        slides = [period is not None and (layer + 1) % period != 0 for layer in range(num_layers)]
+        return _windows(keys, num_layers, slides, key, words)
+
+    return rule
+
+
 def full_every(period: int | str, first_full: bool = False) -> WindowRule:
     """All layers slide but every ``period``-th (a number or a key): the last of a period, or its first."""
 
@@ -50,6 +67,19 @@ def full_every(period: int | str, first_full: bool = False) -> WindowRule:
         step = period if isinstance(period, int) else keys.optional(period) or 1
         rest = 0 if first_full else step - 1
         return _windows(keys, num_layers, [layer % step != rest for layer in range(num_layers)])
+
+    return rule
+
+
+def full_first_and_every(period: int, first: bool, last: bool) -> WindowRule:
+    """All layers slide but every ``period``-th, and the first or the last one."""
+
+    def rule(keys: ClassKeys, num_layers: int) -> list[int | None]:
+        full = [
+            (layer + 1) % period == 0 or (first and layer == 0) or (last and layer == num_layers - 1)
+            for layer in range(num_layers)
+        ]
+        return _windows(keys, num_layers, [not each for each in full])
 
     return rule
 
@@ -92,11 +122,12 @@ def all_routed(keys: ClassKeys, num_layers: int) -> list[bool]:
     return _routed(keys, num_layers, [True] * num_layers)
 
 
-def dense_first(dense: int | str) -> RoutingRule:
-    """The first ``dense`` layers (a number or a key) do not route."""
+def dense_first(dense: int | str, default: int = 0) -> RoutingRule:
+    """The first ``dense`` layers (a number or a key, ``default`` where it is nowhere) do not route."""
 
     def rule(keys: ClassKeys, num_layers: int) -> list[bool]:
-        first = dense if isinstance(dense, int) else keys.optional(dense, minimum=0) or 0
+        first = dense if isinstance(dense, int) else keys.optional(dense, minimum=0)
+        first = default if first is None else first
         return _routed(keys, num_layers, [layer >= first for layer in range(num_layers)])
 
     return rule
@@ -117,6 +148,19 @@ def ernie_steps(keys: ClassKeys, num_layers: int) -> list[bool]:
     end = num_layers - 1 if end == -1 else end
     routed = [(layer + 1) % step == 0 and start <= layer <= end for layer in range(num_layers)]
     return _routed(keys, num_layers, routed)
+
+
+def hash_routed(keys: ClassKeys, num_layers: int) -> list[bool]:
+    """All layers route: the first ones by a table of tokens, the others by scores (deepseek_v4)."""
+    _kinds(keys.reader, "mlp_layer_types", num_layers, ("hash_moe", "moe"))
+    return [True] * num_layers
+
+
+def moe_frequency(keys: ClassKeys, num_layers: int) -> list[bool]:
+    """A flag a layer (``moe_layer_freq``); all route without it."""
+    flags = keys.reader.integers("moe_layer_freq", [1] * num_layers)
+    default = [bool(flag) for flag in flags[:num_layers]] + [True] * (num_layers - len(flags))
+    return _routed(keys, num_layers, default)
 
 
 def llama4_steps(keys: ClassKeys, num_layers: int) -> list[bool]:

@@ -21,11 +21,13 @@ DefaultRule = Callable[[ClassKeys, int], list[bool]]
 """Which layers have the other mixer where the config does not list them."""
 
 
-def listed_mixers(read: MixerReader, default: DefaultRule, words: tuple[str, ...] = _OTHER) -> MixerRule:
+def listed_mixers(
+    read: MixerReader, default: DefaultRule, words: tuple[str, ...] = _OTHER, attention: tuple[str, ...] = _FULL
+) -> MixerRule:
     """The layers that ``layer_types`` (``layers_block_type``) names by one of ``words``; the others are attention."""
 
     def rule(keys: ClassKeys, num_layers: int, hidden: int) -> list[TokenMixer | None]:
-        flags = _listed(keys, num_layers, words)
+        flags = _listed(keys, num_layers, words, attention)
         flags = default(keys, num_layers) if flags is None else flags
         mixer = read(keys, hidden) if any(flags) else None
         return [mixer if flag else None for flag in flags]
@@ -33,12 +35,12 @@ def listed_mixers(read: MixerReader, default: DefaultRule, words: tuple[str, ...
     return rule
 
 
-def _listed(keys: ClassKeys, num_layers: int, words: tuple[str, ...]) -> list[bool] | None:
+def _listed(keys: ClassKeys, num_layers: int, words: tuple[str, ...], attention: tuple[str, ...]) -> list[bool] | None:
     for key in ("layer_types", "layers_block_type"):
         names = keys.reader.strings(key)
         if names is None:
             continue
-        for name in sorted(set(names) - {*_FULL, *words}):
+        for name in sorted(set(names) - {*attention, *words}):
             keys.reader.refuse(key, f"holds {name[:40]!r}: {LAYER_KINDS.get(name, 'not read for this model_type')}")
         if len(names) != num_layers:
             keys.reader.refuse(key, f"must hold one entry a layer ({num_layers}), holds {len(names)}")
@@ -134,6 +136,30 @@ def kimi_delta(keys: ClassKeys, hidden: int) -> TokenMixer:
         value_head_dim=width,
         conv_kernel=kernel,
     )
+
+
+def bailing_delta(keys: ClassKeys, _: int) -> TokenMixer:
+    """Kimi delta attention of Bailing: as many heads as attention, whole projections of decay and gate."""
+    heads = keys.integer("num_attention_heads")
+    heads = keys.reader.integer("linear_num_heads", default=heads)
+    # ``head_dim`` of a written config is the rotated width; ``linear_head_dim`` keeps the given one.
+    width = keys.reader.integer("linear_head_dim", "head_dim", default=int(keys.defaults["head_dim"]))
+    kernel = keys.reader.integer("linear_conv_kernel_dim", default=keys.integer("short_conv_kernel_size"))
+    return DeltaRuleSpec(
+        kind="kimi_delta",
+        num_value_heads=heads,
+        num_key_heads=heads,
+        key_head_dim=width,
+        value_head_dim=width,
+        conv_kernel=kernel,
+        whole_gates=True,
+    )
+
+
+def bailing_attention(keys: ClassKeys, num_layers: int) -> list[bool]:
+    """The last layer of every ``layer_group_size`` is attention."""
+    step = keys.integer("layer_group_size")
+    return [bool((layer + 1) % step) for layer in range(num_layers)]
 
 
 def read_mamba2(
@@ -253,6 +279,11 @@ def short_conv(keys: ClassKeys, hidden: int) -> TokenMixer:
     """Gated short convolution of LFM2."""
     kernel = keys.reader.integer("conv_L_cache", default=3)
     return ShortConvSpec(width=hidden, conv_kernel=kernel, bias=keys.on("conv_bias"))
+
+
+def lfm3_conv(keys: ClassKeys, hidden: int) -> TokenMixer:
+    """Gated short convolution of LFM3."""
+    return ShortConvSpec(width=hidden, conv_kernel=keys.integer("conv_L_cache"), bias=keys.on("conv_bias"))
 
 
 def lfm2_width(keys: ClassKeys) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.model.hf_config.mechanisms import DSA, HYPER, LINEAR, SSM
+from planner.model.hf_config.mechanisms import DSA, HYPER, SSM
 
 _ENCODER_DECODER = "an encoder beside the decoder, with cross-attention"
 _ENCODER = "token types and a transform before the head, as encoders of the BERT kind have"
@@ -10,29 +10,20 @@ _VISION = "a vision tower or projector of a kind that is not read"
 _AUDIO = "an audio tower"
 
 _BY_MECHANISM: dict[str, str] = {
-    DSA: "axk2 dots3_note dots3_note_text mistral_large4",
-    f"{HYPER} and {DSA}": "deepseek_v4 glm5_next hy_v4 qwen4_exp qwen4_exp_text",
-    "block-sparse attention": "minimax_m3_vl minimax_m3_vl_text",
-    f"linear attention ({LINEAR})": "bailing_hybrid",
+    DSA: "dots3_note mistral_large4",
+    f"{HYPER} and {DSA}": "glm5_next qwen4_exp",
+    "block-sparse attention": "minimax_m3_vl",
     SSM: "nemotron_h_omni zamba zamba2",
     "recurrent layers": "recurrent_gemma rwkv xlstm",
     "short convolutions": "lfm2_vl lfm3 lfm3_vl",
-    "attention beside a convolution": "zaya",
     "inputs of every layer, and key-values shared between layers": "gemma3n gemma3n_text gemma4 gemma4_assistant"
     " gemma4_text gemma4_unified gemma4_unified_assistant gemma4_unified_text",
-    "rotary positions by kind of layer, of which the class has no defaults": "cohere_compass cohere_compass_text",
+    "rotary positions by kind of layer, of which the class has no defaults": "cohere_compass",
     "attention residuals and short convolutions": "inkling2 inkling2_text",
     "short convolutions beside attention and experts": "inkling_mm_model inkling_text",
     "experts on a latent width, and gates on the residuals": "muse_spark",
-    "experts that compute nothing, and two attentions a layer": "longcat_flash",
-    "a gate on the output of attention": "afmoe beam hrm_text laguna muse_glimmer step3p7",
-    "activations with learned parameters (xIELU)": "apertus",
-    "norms inside attention and MLP": "bitnet",
-    "differential attention": "diffllama",
-    "a mask that is computed from the values": "doge",
+    "a gate on the output of attention": "muse_glimmer step3p7",
     "attention made of experts": "jetmoe",
-    "a third norm in the layers with experts": "axk1",
-    "numbers of key-value heads that differ between kinds of layers": "mimo_v2_flash",
     "a transform before the head": "modernbert-decoder",
     "blocks of bytes with towers of their own": "blt",
     "cross-attention to another modality": "idefics evolla mllama",

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Tag
 
 from planner.model.mixers.absent import AbsentMixerSpec
+from planner.model.mixers.compressed import CompressedAttentionSpec, compressed_operators
 from planner.model.mixers.delta_rule import DeltaRuleSpec, delta_rule_operators
 from planner.model.mixers.kinds import NormKind
 from planner.model.mixers.lightning import LightningSpec, lightning_operators
@@ -28,6 +29,7 @@ _FILES = {
     "mamba1": "mamba1",
     "lightning": "lightning",
     "short_conv": "short_conv",
+    "compressed": "compressed",
     "none": "absent",
 }
 
@@ -45,6 +47,7 @@ TokenMixer = Annotated[
     | Annotated[Mamba1Spec, Tag("mamba1")]
     | Annotated[LightningSpec, Tag("lightning")]
     | Annotated[ShortConvSpec, Tag("short_conv")]
+    | Annotated[CompressedAttentionSpec, Tag("compressed")]
     | Annotated[AbsentMixerSpec, Tag("absent")],
     Discriminator(
         _tag,
@@ -71,4 +74,6 @@ def mixer_operators(
         return lightning_operators(mixer, hidden_size, input_from=input_from)
     if isinstance(mixer, ShortConvSpec):
         return short_conv_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, CompressedAttentionSpec):
+        return compressed_operators(mixer, hidden_size, input_from=input_from)
     return ()

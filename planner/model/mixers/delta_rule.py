@@ -43,6 +43,11 @@ class DeltaRuleSpec(OtherMixer):
     value_head_dim: int = Field(gt=0)
     conv_kernel: int = Field(default=4, gt=0, description="tokens under the short convolution")
     chunk_size: int = Field(default=CHUNK, gt=0, description="tokens of one chunk of the kernel")
+    whole_gates: bool = Field(
+        default=False,
+        exclude_if=lambda on: not on,
+        description="Kimi delta attention whose decay and gate have whole projections, not narrow pairs",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -101,6 +106,9 @@ def _gated_projections(mixer: DeltaRuleSpec, hidden_size: int, input_from: str) 
 def _kimi_projections(mixer: DeltaRuleSpec, hidden_size: int, input_from: str) -> tuple[Operator, ...]:
     """Queries, keys, values and step sizes; decay and output gate each through a pair as narrow as a head."""
     width, rank = mixer.num_value_heads * mixer.value_head_dim, mixer.value_head_dim
+    if mixer.whole_gates:
+        features = 5 * width + mixer.num_value_heads
+        return (projection("in_projection", hidden_size, features, "column", saved_from=input_from),)
     return (
         projection("in_projection", hidden_size, 3 * width + mixer.num_value_heads, "column", saved_from=input_from),
         projection("decay_down", hidden_size, rank, "replicated", keeps_input=False),

@@ -26,6 +26,15 @@ class IndexerSpec(Document):
     head_dim: int = Field(gt=0)
     top_k: int = Field(gt=0)
     reads_query_latent: bool = True
+    weighted: bool = Field(
+        default=True, exclude_if=lambda on: on, description="a weight a head, projected from the layer's input"
+    )
+    rms_norms: bool = Field(
+        default=False, exclude_if=lambda on: not on, description="norms of queries and keys, not a layer norm of keys"
+    )
+    pooled: int = Field(
+        default=1, gt=0, exclude_if=lambda size: size == 1, description="tokens whose keys are scored as one"
+    )
     reuses_choice: bool = Field(
         default=False, description="takes the tokens that an earlier layer chose: no parameters and no operators"
     )
@@ -37,16 +46,17 @@ def indexer_operators(indexer: IndexerSpec, hidden_size: int, query_rank: int | 
         return ()
     heads, width = indexer.num_heads, indexer.head_dim
     source = query_rank if indexer.reads_query_latent and query_rank is not None else hidden_size
+    normed = (heads + 1) * width if indexer.rms_norms else width
     key_norm = Operator(
         name="index_key_norm",
         op_class="norm",
         module="attention",
         shard="replicated",
-        parameters=2 * width,
+        parameters=2 * width,  # weight and bias of one norm, or the weights of two
         replicated_parameters=2 * width,
-        read_width=width,
-        write_width=width,
-        saved_width=width,
+        read_width=normed,
+        write_width=normed,
+        saved_width=normed,
         saved_shard="sequence",
         saved_from="index_key",
     )
@@ -60,6 +70,7 @@ def indexer_operators(indexer: IndexerSpec, hidden_size: int, query_rank: int | 
         num_heads=heads,
         num_kv_heads=1,
         qk_dim=width,
+        stride=indexer.pooled,
         saved_width=heads * width + width + heads + 2 * indexer.top_k,
         saved_shard="sequence",
         saved_from="index_query",
@@ -68,6 +79,10 @@ def indexer_operators(indexer: IndexerSpec, hidden_size: int, query_rank: int | 
         projection("index_query", source, heads * width, "replicated", keeps_input=False),
         projection("index_key", hidden_size, width, "replicated", keeps_input=False),
         key_norm,
-        projection("index_weights", hidden_size, heads, "replicated", keeps_input=False),
+        *(
+            (projection("index_weights", hidden_size, heads, "replicated", keeps_input=False),)
+            if indexer.weighted
+            else ()
+        ),
         scores,
     )

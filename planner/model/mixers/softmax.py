@@ -49,6 +49,17 @@ class AttentionSpec(Document):
         exclude_if=lambda on: not on,
         description="a sigmoid gate on the output of attention, as wide as the queries and projected with them",
     )
+    differential: bool = Field(
+        default=False,
+        exclude_if=lambda on: not on,
+        description="each head minus a part of another, run over both halves of the values (arXiv 2410.05258)",
+    )
+    reuses_key_values: bool = Field(
+        default=False, exclude_if=lambda on: not on, description="keys and values of an earlier layer"
+    )
+    keys_are_values: bool = Field(
+        default=False, exclude_if=lambda on: not on, description="one projection gives keys and values"
+    )
     indexer: IndexerSpec | None = Field(
         default=None,
         exclude_if=lambda indexer: indexer is None,
@@ -125,7 +136,7 @@ def _matmul(
 
 def _fused_projection(attention: AttentionSpec, hidden_size: int, input_from: str) -> tuple[Operator, ...]:
     query = attention.num_heads * attention.head_dim * (2 if attention.output_gate else 1)
-    key_value = attention.num_kv_heads * (attention.head_dim + attention.v_head_dim)
+    key_value = _key_value_width(attention)
     unbiased = 0 if attention.key_bias else attention.num_kv_heads * attention.head_dim
     biases = query + key_value - unbiased if attention.qkv_bias else 0
     operator = Operator(
@@ -147,6 +158,14 @@ def _fused_projection(attention: AttentionSpec, hidden_size: int, input_from: st
         saved_from=input_from,
     )
     return (operator,)
+
+
+def _key_value_width(attention: AttentionSpec) -> int:
+    """Keys and values of a token that the layer itself makes."""
+    if attention.reuses_key_values:
+        return 0
+    width = attention.head_dim + (0 if attention.keys_are_values else attention.v_head_dim)
+    return attention.num_kv_heads * width
 
 
 def _latent_projections(
@@ -238,8 +257,9 @@ def _qk_norm(attention: AttentionSpec, norm: NormKind) -> tuple[Operator, ...]:
     """
     if attention.qk_norm == "none":
         return ()
-    width = (attention.num_heads + attention.num_kv_heads) * attention.head_dim
-    weights = 2 * attention.head_dim if attention.qk_norm == "per_head" else width
+    normed = 1 if attention.reuses_key_values else 2
+    width = (attention.num_heads + (normed - 1) * attention.num_kv_heads) * attention.head_dim
+    weights = normed * attention.head_dim if attention.qk_norm == "per_head" else width
     parameters = 2 * weights if attention.qk_norm_bias else weights
     operator = Operator(
         name="qk_norm",
@@ -276,6 +296,11 @@ def _rope(attention: AttentionSpec) -> tuple[Operator, ...]:
 def _core(attention: AttentionSpec, *, rope: bool) -> Operator:
     heads, kv_heads = attention.num_heads, attention.num_kv_heads
     inputs = heads * attention.head_dim + kv_heads * (attention.head_dim + attention.v_head_dim)
+    # The layer that makes shared keys and values keeps them.
+    own = heads * attention.head_dim if attention.reuses_key_values else inputs
+    # Differential attention runs twice, once over each half of the values.
+    runs = 2 if attention.differential else 1
+    values = attention.v_head_dim * runs
     return Operator(
         name="attention_core",
         op_class="attention",
@@ -283,14 +308,14 @@ def _core(attention: AttentionSpec, *, rope: bool) -> Operator:
         shard="heads",
         parameters=heads if attention.sinks else 0,
         read_width=inputs,
-        write_width=heads * attention.v_head_dim,
+        write_width=heads * values,
         num_heads=heads,
         num_kv_heads=kv_heads,
-        qk_dim=attention.head_dim,
-        v_dim=attention.v_head_dim,
+        qk_dim=attention.head_dim * runs,
+        v_dim=values,
         window=attention.indexer.top_k if attention.indexer else attention.sliding_window,
         causal=attention.causal,
-        saved_width=inputs,
+        saved_width=own,
         saved_shard="heads",
         saved_from=_maker_of_queries(attention, rope=rope),
     )

@@ -145,14 +145,14 @@ def model_cost(
 ) -> ModelCost:
     """Cost every layer kind and both ends for all keys."""
     keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, workload, hardware)
-    layers = _layer_table(kinds, keys, hardware, reliefs, model.hidden_size)
+    layers = _layer_table(kinds, keys, hardware, reliefs, model.stream_size)
     copied = _table_copy_parameters(model, workload, keys)
     return ModelCost(
         keys=keys,
         layers=with_reference(layers, reference_layers(model, workload, keys, hardware)),
         embedding=_embedding(model, workload, keys, hardware),
         head=_head(model, workload, kinds, keys, hardware),
-        entry_bytes=layer_input_bytes(keys, model.hidden_size),
+        entry_bytes=layer_input_bytes(keys, model.stream_size),
         dispatch_bytes=_dispatch_bytes(model, keys),
         table_copy_parameters=copied[0],
         table_copy_bytes=copied[1],
@@ -380,7 +380,7 @@ def _add_mtp(
         sums.add_times(one, mtp.num_layers)
         add_launches(launches_s, operators, keys, hardware, mtp.num_layers)
         sums.add_weights(one, mtp.num_layers)
-    kept = saved_bytes(layer_ops, keys, Relief(), model.hidden_size, hardware.physics)
+    kept = saved_bytes(layer_ops, keys, Relief(), model.stream_size, hardware.physics)
     kept = kept + working_bytes(around, keys) + head_saved
     return mtp.num_layers * kept
 

@@ -198,13 +198,14 @@ def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, 
 def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
     """Forward FLOPs of one attention on one device: [K]."""
     context = keys.context(operator.window, causal=operator.causal)
-    return 2.0 * context * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * keys.tokens
+    heads = operator.num_heads / keys.tp
+    return 2.0 * context / operator.stride * heads * (operator.qk_dim + operator.v_dim) * keys.tokens
 
 
 def mixer_flops(operator: Operator, keys: LayerKeys) -> Array:
     """Forward FLOPs of a scan, a short convolution or an indexer's scores on one device: [K]."""
     if operator.op_class == "index_scores" and isinstance(keys, PackedKeys):
-        width = 2.0 * operator.num_heads * operator.qk_dim
+        width = 2.0 * operator.num_heads * operator.qk_dim / operator.stride
         return keys.context(None, causal=operator.causal) * width * keys.tokens / _feature_split(operator, keys)
     each = forward_flops(operator, round(float(keys.sequence_length)), causal=operator.causal)
     return each * keys.tokens / _feature_split(operator, keys)

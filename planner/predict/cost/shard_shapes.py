@@ -84,7 +84,7 @@ def _grouped(operator: Operator, tokens: int) -> Iterable[WantedShape]:
 def _attention(operator: Operator, tp: int, tokens: int) -> Iterable[WantedShape]:
     windowed = operator.window is not None and operator.window < tokens
     # torch's fused attention has no sliding window, and a full one would be another operator.
-    if windowed or operator.num_heads % tp:
+    if windowed or operator.stride > 1 or operator.num_heads % tp:
         return
     sizes = {"batch_size": 1, "query_length": tokens, "key_length": tokens, "num_heads": operator.num_heads // tp}
     sizes |= {"num_kv_heads": max(operator.num_kv_heads // tp, 1), "head_dim": operator.qk_dim}

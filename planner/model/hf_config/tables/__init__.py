@@ -5,9 +5,11 @@ from __future__ import annotations
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.tables.dense import DENSE
 from planner.model.hf_config.tables.experts import ROUTED
+from planner.model.hf_config.tables.gated import GATED
 from planner.model.hf_config.tables.gpt import GPT
 from planner.model.hf_config.tables.hybrids import HYBRIDS
+from planner.model.hf_config.tables.sparse import SPARSE
 
-TABLES: dict[str, Decoder] = DENSE | ROUTED | GPT | HYBRIDS
+TABLES: dict[str, Decoder] = DENSE | ROUTED | GPT | HYBRIDS | GATED | SPARSE
 
 __all__ = ["TABLES"]
