@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 
 from planner.backends.checking.environment import make_ready
-from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
+from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, rank_interpreter, run_ranks
 from planner.backends.ranks.runner import BF16_TOLERANCE, Losses, Runner, SmallRun
 from planner.backends.rules.rule import mixtures
 from planner.backends.torchtitan.validator import VALIDATOR
@@ -66,7 +65,7 @@ def _variables(run: SmallRun, python: Path) -> dict[str, str]:
 def _stand_in(script: Path, packages: Path, problem: Problem) -> Path:
     """What ``train.sh`` starts: this interpreter, on the worker."""
     numbers = (problem.model.vocab_size, problem.workload.global_batch_size)
-    words = shlex.join([sys.executable, str(WORKER), str(packages), *map(str, numbers)])
+    words = shlex.join([rank_interpreter(), str(WORKER), str(packages), *map(str, numbers)])
     script.write_text(f'#!/usr/bin/env bash\nexec {words} "$@"\n', encoding="utf-8")
     script.chmod(0o755)
     return script
