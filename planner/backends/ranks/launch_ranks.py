@@ -96,9 +96,11 @@ def rank_environment(variables: Mapping[str, str]) -> dict[str, str]:
     root = str(Path(__file__).parents[3])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     python = rank_interpreter()
+    # What lies beside our interpreter is found as well: ninja of another release builds every extension again.
+    folders = dict.fromkeys(str(Path(each).parent) for each in (python, plain_interpreter()))
     return {
         **os.environ,
-        "PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "PATH": os.pathsep.join([*folders, os.environ.get("PATH", "")]),
         "PYTHON": python,
         "PYTHONPATH": os.pathsep.join(paths),
         "OMP_NUM_THREADS": "1",

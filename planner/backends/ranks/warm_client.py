@@ -6,6 +6,7 @@ does not do (``-c``, other options), and everything once there is no server, the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -27,7 +28,8 @@ def main(socket_path: str, interpreter: str) -> None:
     if code is None:
         os.execv(interpreter, [interpreter, *words])
     elif code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        with contextlib.suppress(OSError):  # nobody handles SIGKILL
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     sys.exit(code)
 

@@ -41,11 +41,12 @@ def warm_python(modules: tuple[str, ...], variables: Mapping[str, str]) -> Itera
         env=rank_environment(variables),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
+        # It ends with us, in good order; not by a signal to our group.
+        start_new_session=True,
     )
     before = os.environ.get(CLIENT_VARIABLE)
     try:
-        if process.stdout is None or process.stdout.readline() != READY:
+        if process.stdout is None or process.stdout.readline() != READY.encode():
             raise BackEndRefused("the server of warm ranks did not start", where=", ".join(modules))
         os.environ[CLIENT_VARIABLE] = str(folder)
         yield folder
@@ -57,6 +58,8 @@ def warm_python(modules: tuple[str, ...], variables: Mapping[str, str]) -> Itera
             process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=10)
+        if process.stdout is not None:
+            process.stdout.close()
         end_tree(process)
         shutil.rmtree(folder, ignore_errors=True)
 

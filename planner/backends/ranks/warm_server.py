@@ -9,6 +9,7 @@ its client does.  The server itself ends when its standard input is closed.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -27,6 +28,8 @@ from typing import Any
 
 from planner.backends.ranks.launch_ranks import CLIENT_VARIABLE, GRACE_S, descendants
 
+_PARENT_DEATH_SIGNAL = 1
+"""prctl(2)."""
 READY = "ready\n"
 
 
@@ -144,6 +147,8 @@ def _kill_tree(pid: int) -> None:
 def become(request: Mapping[str, Any], streams: list[int], own_paths: list[str]) -> None:
     """Run what was asked, as ``python [-m] WORDS`` would; raises what that raises."""
     os.setsid()
+    # However the server ends, no fork stays.
+    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
