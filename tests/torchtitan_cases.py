@@ -159,7 +159,7 @@ def random_plan(rng: random.Random, schedule: ScheduleName | None = None) -> Pla
 
 def files_of(plan: Plan) -> dict[str, str]:
     """The configuration of a plan as it is, whether or not it is legal."""
-    return {MODULE_FILE: module_text(plan), TRAIN_SCRIPT: train_script("0.3.0")}
+    return {MODULE_FILE: module_text(plan), TRAIN_SCRIPT: train_script("0.3.0", pipeline=plan.chosen().pp > 1)}
 
 
 def question(files: Mapping[str, str], world_size: int, **more: Any) -> dict[str, Any]:

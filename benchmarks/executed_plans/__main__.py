@@ -13,6 +13,7 @@ from benchmarks.executed_plans.corpus import Candidate, corpus
 from benchmarks.executed_plans.execution import TIMEOUT_S, executed
 from benchmarks.executed_plans.published import chosen, published
 from benchmarks.executed_plans.record import read_record, write_record
+from benchmarks.executed_plans.warm import warm
 from planner.backends.registry import software, with_files
 
 
@@ -33,16 +34,17 @@ def main() -> int:
     wanted += published(options.backend) if options.count else []
     record = read_record(options.backend) if options.resume or options.only else {"backend": options.backend}
     rows = {row["id"]: row for row in record.get("plans", ())}
-    for candidate in wanted:
-        if options.only and candidate.name not in options.only:
-            continue
-        known = rows.get(candidate.name, {}).get("verdict")
-        if options.resume and known is not None and known not in options.again:
-            continue
-        if options.until and time.strftime("%H:%M", time.gmtime()) >= options.until:
-            break
-        rows[candidate.name] = _execute(candidate, options.timeout)
-        write_record(_head(options.backend, options.seed) | {"plans": _in_order(wanted, rows)})
+    with warm(options.backend):
+        for candidate in wanted:
+            if options.only and candidate.name not in options.only:
+                continue
+            known = rows.get(candidate.name, {}).get("verdict")
+            if options.resume and known is not None and known not in options.again:
+                continue
+            if options.until and time.strftime("%H:%M", time.gmtime()) >= options.until:
+                break
+            rows[candidate.name] = _execute(candidate, options.timeout)
+            write_record(_head(options.backend, options.seed) | {"plans": _in_order(wanted, rows)})
     return 0
 
 

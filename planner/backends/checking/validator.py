@@ -53,4 +53,5 @@ class Verdict:
     stage: str
     message: str
     facts: Mapping[str, Any]
+    """``lacking``: what the software here cannot do for the files, in words; the job's own may be newer."""
     wall_s: float

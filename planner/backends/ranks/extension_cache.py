@@ -1,16 +1,20 @@
 """The folder of a back-end's compiled operators, where a run that was stopped cannot block the next one.
 
 torch compiles C++ extensions in the first process that asks, under a lock file that the others wait for without end; a
-process that is killed leaves it behind.  Ours is a folder of its own, and a lock there that nobody has open is removed.
+process that is killed leaves it behind, and everybody then waits for nobody.  A lock that no process has open is
+removed: at once in a folder of ours, and in one that the environment names when it is older than any build.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
 
 ENVIRONMENT_VARIABLE = "TORCH_EXTENSIONS_DIR"
+LONGEST_BUILD_S = 1800.0
+"""DeepSpeed's CPU communication takes half a minute, six where eight processes share two cores."""
 
 
 def extension_folder() -> Path:
@@ -26,11 +30,13 @@ def extension_folder() -> Path:
 def remove_stale_locks(folder: Path) -> tuple[Path, ...]:
     """Remove lock files that no process has open; returns them.
 
-    Does nothing in a folder that was named by the environment (others use it too), or where the system cannot tell.
+    In a folder that the environment names, which another machine may use too, only those older than
+    ``LONGEST_BUILD_S``.  Does nothing where the system cannot tell.
     """
-    if os.environ.get(ENVIRONMENT_VARIABLE) or not Path("/proc/self/fd").is_dir():
+    if not Path("/proc/self/fd").is_dir():
         return ()
-    locks = [path for path in folder.glob("**/lock") if path.is_file()]
+    youngest = time.time() - (LONGEST_BUILD_S if os.environ.get(ENVIRONMENT_VARIABLE) else 0.0)
+    locks = [path for path in folder.glob("**/lock") if path.is_file() and path.stat().st_mtime <= youngest]
     held = _open_files() if locks else set()
     stale = tuple(path for path in locks if str(path.resolve()) not in held)
     for path in stale:

@@ -22,6 +22,8 @@ from planner.backends.ranks.stop_signals import leave_if_asked
 from planner.errors import BackEndRefused
 
 LOG_FILE = "ranks.log"
+CLIENT_VARIABLE = "MESHWRIGHT_RANK_PYTHON"
+"""Set by ``warm_python``: a folder with a ``python`` and a ``torchrun`` of its own."""
 LOOK_UP_S = 1.0
 """Between two looks whether somebody asked us to end."""
 GRACE_S = 5.0
@@ -93,10 +95,13 @@ def rank_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """What ``launch.sh`` sees: this interpreter first in PATH, our packages, one thread a rank, a free port."""
     root = str(Path(__file__).parents[3])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    python = rank_interpreter()
+    # What lies beside our interpreter is found as well: ninja of another release builds every extension again.
+    folders = dict.fromkeys(str(Path(each).parent) for each in (python, plain_interpreter()))
     return {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
-        "PYTHON": sys.executable,
+        "PATH": os.pathsep.join([*folders, os.environ.get("PATH", "")]),
+        "PYTHON": python,
         "PYTHONPATH": os.pathsep.join(paths),
         "OMP_NUM_THREADS": "1",
         "MASTER_ADDR": "127.0.0.1",
@@ -105,6 +110,22 @@ def rank_environment(variables: Mapping[str, str]) -> dict[str, str]:
         "CUDA_VISIBLE_DEVICES": "",
         **variables,
     }
+
+
+def rank_interpreter() -> str:
+    """The Python of every rank: ours, or inside ``warm_python`` the client of its server."""
+    warm = os.environ.get(CLIENT_VARIABLE)
+    return str(Path(warm) / "python") if warm else plain_interpreter()
+
+
+def plain_interpreter() -> str:
+    """Our Python by the real path of its environment.
+
+    Compiled operators are built again for every path that their headers are reached by; a link to an environment is
+    none of its own.
+    """
+    path = Path(sys.executable)
+    return str(path.parent.resolve() / path.name)
 
 
 def end_tree(process: subprocess.Popen[bytes]) -> None:

@@ -55,12 +55,13 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     contradict each other, and for a compiled model under a schedule that splits backward passes.
     """
     said = _module(files) if MODULE_FILE in files else _toml(files)
-    if _file(files, TRAIN_SCRIPT) != train_script(said.version):
-        raise DocumentInvalid("not the script that starts this release", where=TRAIN_SCRIPT, hint="emit the plan again")
+    script = _file(files, TRAIN_SCRIPT)
     try:
         strategy = _strategy(said)
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise DocumentInvalid(f"no strategy in it: {error!r}", where=said.where, hint=_HINT) from error
+    if script != train_script(said.version, pipeline=strategy.pp > 1):
+        raise DocumentInvalid("not the script that starts this release", where=TRAIN_SCRIPT, hint="emit the plan again")
     if LAUNCH_SCRIPT in files:
         ranks = read_world_size(files[LAUNCH_SCRIPT])
         if ranks != strategy.world_size:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 
 from planner.backends.checking.environment import make_ready
-from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
+from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, rank_interpreter, run_ranks
 from planner.backends.ranks.runner import BF16_TOLERANCE, Losses, Runner, SmallRun
 from planner.backends.rules.rule import mixtures
 from planner.backends.torchtitan.validator import VALIDATOR
-from planner.backends.torchtitan.version import TORCHTITAN_VERSION
+from planner.backends.torchtitan.version import PIPELINE_TORCH, TORCHTITAN_VERSION
 from planner.errors import BackEndRefused
 from planner.question.problem import Problem
 
@@ -66,8 +65,10 @@ def _variables(run: SmallRun, python: Path) -> dict[str, str]:
 def _stand_in(script: Path, packages: Path, problem: Problem) -> Path:
     """What ``train.sh`` starts: this interpreter, on the worker."""
     numbers = (problem.model.vocab_size, problem.workload.global_batch_size)
-    words = shlex.join([sys.executable, str(WORKER), str(packages), *map(str, numbers)])
-    script.write_text(f'#!/usr/bin/env bash\nexec {words} "$@"\n', encoding="utf-8")
+    words = shlex.join([rank_interpreter(), str(WORKER), str(packages), *map(str, numbers)])
+    # train.sh asks which torch there is; the worker puts in place what an older one lacks.
+    answer = f'[ "${{1:-}}" = -c ] && {{ echo {PIPELINE_TORCH}; exit; }}'
+    script.write_text(f'#!/usr/bin/env bash\n{answer}\nexec {words} "$@"\n', encoding="utf-8")
     script.chmod(0o755)
     return script
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.backends.rules.optimizer_recipe import LEARNING_RATE, short
-from planner.backends.torchtitan.version import TOML_VERSION
+from planner.backends.torchtitan.version import PIPELINE_TORCH, TOML_VERSION
 
 TRAIN_SCRIPT = "train.sh"
 ARGUMENTS = {
@@ -17,9 +17,11 @@ _EXAMPLES = {
 }
 
 
-def train_script(version: str) -> str:
-    """The text, the same for every plan."""
+def train_script(version: str, *, pipeline: bool) -> str:
+    """The text, the same for every plan with, and for every plan without, a pipeline."""
     rate = "" if version == TOML_VERSION else f"#   LEARNING_RATE  of AdamW (default: {short(LEARNING_RATE)})\n"
+    told = " ".join(ARGUMENTS[version])
+    look = _torch_check(version) if pipeline else ""
     return f"""#!/usr/bin/env bash
 # Runs once for each rank; launch.sh starts it.  Needs torchtitan {version}.
 #
@@ -31,5 +33,20 @@ here=$(cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")" && pwd)
 cd -- "$here"
 export PYTHONPATH="$here${{PYTHONPATH:+:$PYTHONPATH}}"
 read -r -a words <<< "${{TRAIN_ARGS:-}}"
-exec "${{PYTHON:-python}}" -u -m torchtitan.train {" ".join(ARGUMENTS[version])} ${{words[@]+"${{words[@]}}"}} "$@"
+{look}exec "${{PYTHON:-python}}" -u -m torchtitan.train {told} ${{words[@]+"${{words[@]}}"}} "$@"
+"""
+
+
+def _torch_check(version: str) -> str:
+    """Lines that end the first rank of each node where pipelines would fail at the first step."""
+    if version == TOML_VERSION:
+        return ""
+    return f"""# Pipelines hand lists of micro-batches to torch, which takes them since pytorch pull request 188500.
+if [ "${{LOCAL_RANK:-0}}" = 0 ]; then
+  torch=$("${{PYTHON:-python}}" -c 'import importlib.metadata as packages; print(packages.version("torch"))')
+  if [ "$(printf '%s\\n' {PIPELINE_TORCH} "$torch" | sort -V | head -n 1)" != {PIPELINE_TORCH} ]; then
+    echo "train.sh: pipelines of torchtitan {version} need torch {PIPELINE_TORCH} or newer; this is $torch" >&2
+    exit 1
+  fi
+fi
 """

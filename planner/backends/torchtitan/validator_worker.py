@@ -128,6 +128,17 @@ class Release:
             loss_fn=lambda *words: (0, {}),
         )
 
+    def lacking(self) -> str:
+        """What the torch here cannot do for a pipeline (trainer.py:856); empty where it can."""
+        import inspect
+
+        import torch
+        from torch.distributed.pipelining.schedules import PipelineScheduleSingle
+
+        if "arg_mbs" in inspect.signature(PipelineScheduleSingle.step).parameters:
+            return ""
+        return f"torch {torch.__version__} here cannot run its pipelines: they need torch 2.14 (pytorch 188500)"
+
     def stage_indices(self, rank: int, config: Any, num_stages: int) -> tuple[int, ...]:
         """Model parts of a pipeline rank."""
         from torchtitan.distributed import pipeline_parallel
@@ -164,6 +175,10 @@ class TomlRelease(Release):
         config = super().parse(arguments)
         importlib.import_module(config.experimental.custom_import)
         return config
+
+    def lacking(self) -> str:
+        """It hands whole batches to schedules, as any torch has it."""
+        return ""
 
     def trainer_checks(self, config: Any, dims: Any) -> None:
         """What the trainer demands; the sequence is checked where the model is built."""
@@ -273,6 +288,8 @@ class Run:
             if dims.pp > 1:
                 yield "pipeline"
                 self.pipeline(config, dims)
+                if lacking := self.release.lacking():
+                    self.facts["lacking"] = lacking
             if self.request.get("build"):
                 yield "build"
                 self.build(config, dims, spec, model_config)

@@ -10,7 +10,7 @@ from planner.backends.torchtitan.config_module import MODULE_FILE, module_text
 from planner.backends.torchtitan.space import TABLE, TOML_TABLE
 from planner.backends.torchtitan.toml_config import CONFIG_FILE, MODEL_FILE, config_text, model_text
 from planner.backends.torchtitan.train_script import TRAIN_SCRIPT, train_script
-from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
+from planner.backends.torchtitan.version import PIPELINE_TORCH, TOML_VERSION, TORCHTITAN_VERSION
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 
@@ -23,7 +23,7 @@ def write(plan: Plan, version: str) -> BackEndFiles:
     findings = violations_for(plan, version)
     if findings:
         raise refused(f"torchtitan {version}", f"torchtitan=={version}", findings)
-    files = {TRAIN_SCRIPT: train_script(version)}
+    files = {TRAIN_SCRIPT: train_script(version, pipeline=plan.chosen().pp > 1)}
     if version == TOML_VERSION:
         files |= {CONFIG_FILE: config_text(plan), MODEL_FILE: model_text(plan)}
     else:
@@ -57,8 +57,7 @@ def assumptions(plan: Plan, version: str) -> tuple[str, ...]:
     if version == TORCHTITAN_VERSION:
         lines.append("spmd_backend partial_dtensor runs on torch 2.13; the default, spmd_types, needs a newer one.")
     if version == TORCHTITAN_VERSION and s.pp > 1:
-        # trainer.py:856 hands step() lists of micro-batches, which schedules of torch 2.13.0 do not take.
-        lines.append("Its pipelines need a torch newer than 2.13 (pytorch pull request 188500): with 2.13 they fail.")
+        lines.append(f"Pipelines need torch {PIPELINE_TORCH} or newer (pytorch pull request 188500); train.sh looks.")
     if s.recompute == "selective":
         lines.append("torchtitan's selection recomputes every second matrix product too: less memory, more time.")
     if workload.gradient_dtype == "bf16":

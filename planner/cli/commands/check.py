@@ -92,5 +92,7 @@ def report_lines(report: CheckReport) -> list[str]:
     for verdict in report.verdicts:
         said = "accepts" if verdict.accepted else f"refuses ({verdict.stage}): {verdict.message}"
         lines.append(f"  {verdict.validator} {verdict.version} {said}  [{verdict.wall_s:.2f} s]")
+        if verdict.facts.get("lacking"):
+            lines.append(f"    {verdict.facts['lacking']}")
     lines += [f"  {each.validator} {each.version} was not asked: {each.reason}" for each in report.not_asked]
     return lines

@@ -229,3 +229,34 @@ def test_the_train_script_starts_the_trainer_in_its_folder(version: str, tmp_pat
     assert (where, path.split(":")[0]) == (str(folder), str(folder))
     assert words.startswith("-u -m torchtitan.train --")
     assert words.endswith("--training.steps 7 more")
+
+
+def started(folder: Path, torch: str) -> subprocess.CompletedProcess[str]:
+    """``train.sh`` with an interpreter that says it has this torch, and trains nothing."""
+    python = folder.parent / "python"
+    python.write_text(f'#!/usr/bin/env bash\n[ "$1" = -c ] && {{ echo {torch}; exit; }}\necho trained\n', "utf-8")
+    python.chmod(0o755)
+    environment = {"PATH": os.environ["PATH"], "PYTHON": str(python)}
+    return subprocess.run(
+        ["bash", str(folder / "train.sh")], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("torch", "runs"), [("2.13.0+cpu", False), ("2.9.1", False), ("2.14.0", True), ("2.15.0.dev20261101+cu130", True)]
+)
+def test_a_pipeline_starts_only_with_a_torch_that_takes_its_micro_batches(
+    torch: str, runs: bool, tmp_path: Path
+) -> None:
+    done = started(write_emission(emitted(), tmp_path / "plan"), torch)
+    assert (done.returncode == 0) is runs
+    assert done.stdout == ("trained\n" if runs else "")
+    told = f"train.sh: pipelines of torchtitan 0.3.0 need torch 2.14 or newer; this is {torch}\n"
+    assert done.stderr == ("" if runs else told)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_other_plans_do_not_ask_for_a_torch(version: str, tmp_path: Path) -> None:
+    plain = Strategy(dp_shard=2, zero_stage=2, overlap_grad_reduce=True, overlap_param_gather=True)
+    assert "2.14" not in emitted(plain, version).files["train.sh"]
+    assert "2.14" not in emitted(version="0.2.2").files["train.sh"]

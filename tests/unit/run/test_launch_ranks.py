@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
+from planner.backends.ranks.extension_cache import (
+    ENVIRONMENT_VARIABLE,
+    LONGEST_BUILD_S,
+    extension_folder,
+    remove_stale_locks,
+)
 from planner.backends.ranks.launch_ranks import LOG_FILE, descendants, run_ranks
 from planner.backends.ranks.stop_signals import exits_on_request, leave_if_asked
 from planner.errors import BackEndRefused
@@ -115,5 +120,10 @@ def test_only_locks_that_nobody_holds_are_removed(tmp_path: Path, monkeypatch: p
     with (folder / "held" / "lock").open():
         assert remove_stale_locks(folder) == (folder / "stale" / "lock",)
     assert (folder / "held" / "lock").exists()
+    # Others may use a folder that the environment names: only what is older than any build.
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(folder))
+    (folder / "stale" / "lock").touch()
     assert remove_stale_locks(folder) == ()
+    before = time.time() - LONGEST_BUILD_S - 60
+    os.utime(folder / "stale" / "lock", (before, before))
+    assert remove_stale_locks(folder) == (folder / "stale" / "lock",)
