@@ -12,6 +12,8 @@ from pydantic import Field
 from profiles.device import Device, Provenance
 from profiles.document import Document
 
+NicTransport = Literal["infiniband", "roce", "efa", "tcpx", "ethernet", "slingshot"]
+
 
 class ScaleUp(Document):
     """The fast network inside a scale-up domain (NVLink, xGMI, HCCS, UB, ICI, NeuronLink, PCIe).
@@ -49,6 +51,12 @@ class Pool(Document):
     nic_bandwidth_bytes_per_s: float = Field(ge=0, description="one-way, per NIC")
     nic_latency_s: float = Field(default=5e-6, gt=0)
     rail_optimized: bool = Field(default=True, description="NIC i of every node sits on leaf/rail i")
+    nic_transport: NicTransport | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="how the NICs move data: infiniband, roce, efa (AWS), tcpx (GPUDirect-TCPX and TCPXO), ethernet"
+        " (TCP), slingshot; absent = not known, taken as InfiniBand or RoCE",
+    )
     host: Host
 
     @property

@@ -11,7 +11,7 @@ from collections import Counter
 from profiles.catalogue import load_device
 from profiles.cluster import Cluster, Host, Pool
 from profiles.completion.fabric_levels import fabric_of_tiers
-from profiles.completion.network_cards import nics_of
+from profiles.completion.network_cards import nics_of, transport_of
 from profiles.completion.notes import Notes, agreed, catalogue_pools, missing
 from profiles.completion.scale_up import scale_up_of
 from profiles.consistency import check_cluster
@@ -58,6 +58,7 @@ def complete_cluster(
         nic_bandwidth_bytes_per_s=nic_rate,
         nic_latency_s=_nic_latency(pool, chosen.name, notes),
         rail_optimized=_rails(topology, pool, notes),
+        nic_transport=transport_of(topology, pool, notes),
         host=host,
     )
     for what in topology.irregular:

@@ -80,6 +80,10 @@ class Operator:
     write_width: int = 0
     flops: float = 0.0
     """Forward FLOPs of one token where widths do not state them: scans and convolutions, unsharded."""
+    kernel: str = ""
+    """chunk_scan: which recurrence (``planner.predict.cost.scan_time``)..."""
+    chunk: int = 0
+    """... and tokens of one of its chunks."""
     num_heads: int = 0
     num_kv_heads: int = 0
     qk_dim: int = 0

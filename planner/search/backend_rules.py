@@ -21,7 +21,7 @@ class BackEndRules:
         self._space = self.software.release.space
         pool = problem.cluster.pools[0]
         self._facts = (pool.device.architecture, scale_up_devices(problem.cluster), pool.device.memory_bytes)
-        self._scale_up_kind = pool.scale_up.kind
+        self._scale_up_kind, self._nic_transport = pool.scale_up.kind, pool.nic_transport or ""
 
     def refuses(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> bool:
         """Whether the back-end cannot run the strategy (with this split, once there is one)."""
@@ -88,6 +88,7 @@ class BackEndRules:
             scale_up_devices=scale_up,
             device_memory_bytes=memory_bytes,
             scale_up_kind=self._scale_up_kind,
+            nic_transport=self._nic_transport,
             layers_per_chunk=chunk_layers,
         )
 

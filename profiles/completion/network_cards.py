@@ -5,13 +5,19 @@ NICs without GPUDirect where others have it, and NICs slower than half of the fa
 
 from __future__ import annotations
 
-from profiles.cluster import Pool
+from collections.abc import Mapping
+
+from profiles.cluster import NicTransport, Pool
 from profiles.completion.notes import Notes, agreed, catalogue_pools, missing
 from profiles.topology import Nic, Topology
 from profiles.units import format_bytes_per_s
 
 _SLOWEST_ETHERNET = 25e9 / 8
 """A slower Ethernet port is for management: no accelerator node trains over it."""
+TRANSPORTS: Mapping[str, NicTransport] = {"efa": "efa", "slingshot": "slingshot"}
+"""Of the kinds that files name (``profiles.topology.Nic``): "ib" is said of every mlx5 card, which may carry RoCE, and
+"ethernet" of cards that may as well."""
+WITH_VERBS = frozenset({"infiniband", "roce"})
 
 
 def nics_of(topology: Topology, base: Pool | None, device: str, num_nodes: int, notes: Notes) -> tuple[int, float]:
@@ -101,3 +107,18 @@ def _without(base: Pool | None, device: str, num_nodes: int, notes: Notes) -> tu
         "nics_per_node", f"{count:g} of {format_bytes_per_s(rate)}", f"the catalogue ({', '.join(pools)} agree)"
     )
     return int(count), rate
+
+
+def transport_of(topology: Topology, base: Pool | None, notes: Notes) -> NicTransport | None:
+    """How the NICs move data: as the files name it, else as the base; None where neither does or they differ."""
+    node = topology.node.nics if topology.node is not None else ()
+    kinds = {nic.kind for nic in _for_training(_most_rated(topology)) or (*node, *topology.nics) if nic.kind}
+    known = TRANSPORTS.get(next(iter(kinds))) if len(kinds) == 1 else None
+    if known is not None:
+        notes.topology("nic_transport", known)
+        return known
+    contradicted = base is not None and "ib" in kinds and base.nic_transport not in WITH_VERBS
+    if base is not None and base.nic_transport is not None and not contradicted:
+        notes.other("nic_transport", base.nic_transport, "the base")
+        return base.nic_transport
+    return None

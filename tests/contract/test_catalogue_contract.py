@@ -67,6 +67,9 @@ def test_cluster(name: str) -> None:
     data = pool.model_dump(exclude={"device"}, exclude_none=True)
     known = {part for path in numbers(data) for part in (path, path.split(".")[0])} | {"default", "fabric"}
     known |= {f"fabric.{field}" for field in ("num_nodes", "oversubscription", "latency_s")}
+    if pool.nic_transport is not None:
+        assert cluster.provenance["nic_transport"].source.strip(), "a transport has a source of its own"
+        known.add("nic_transport")
     assert set(cluster.provenance) <= known, "provenance names a number that is not there"
     for path in [*numbers(data), *numbers({"fabric": [tier.model_dump() for tier in cluster.fabric]})]:
         source = source_of(path, cluster.provenance)

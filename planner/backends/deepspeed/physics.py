@@ -15,6 +15,7 @@ DEEPSPEED = replace(
     overlaps_tp_forward=False,
     reduce_bucket_elements=5e8,
     live_elements=1e9,
+    blocking_hops=True,
 )
 """Our script (``planner.backends.deepspeed``) builds transformers layers, in a PipelineModule too.
 
@@ -24,6 +25,7 @@ ZeRO-1 and 2 all_reduce buckets of gradients and copy their part out: use_multi_
 weights, with a pipeline too (runtime/engine.py:3921, runtime/pipe/engine.py:287-298).
 Buckets have the default sizes (runtime/zero/config.py:113, 245 and 251), which our files leave; what they and ZeRO's
 other copies hold is in ``planner.predict.memory.zero_memory``.
+Stages of its pipeline send and receive on the stream that computes (runtime/pipe/p2p.py, no async_op).
 AutoTP's tp_overlap_comm starts the all_reduce of an input gradient before the matmul of the weight gradient, and does
 nothing in the forward pass (module_inject/layers.py:388-389 and 993-998, AsyncColumnParallel).
 Not modelled: copies of at most one part of the gradients (ZeRO-2 and 3) at the step, when activations are gone; the

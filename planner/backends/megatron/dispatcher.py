@@ -20,6 +20,15 @@ DEEPEP_RANKS = frozenset({2, 4, 8, 16, 24, 32, 64, 128, 144, 160})
 DEEPEP_PEERS = 8
 """Ranks of one node: beyond them every node has so many."""
 FLEX_ARCHITECTURES = frozenset({"ampere", "hopper", "blackwell"})
+WITHOUT_VERBS: Mapping[str, str] = {
+    "efa": "EFA",
+    "tcpx": "GPUDirect-TCPX",
+    "ethernet": "TCP over Ethernet",
+    "slingshot": "Slingshot",
+}
+"""NICs that a kernel cannot write through: DeepEP asks for NVSHMEM's IBGDA, which knows mlx5 devices alone, InfiniBand
+and RoCE (deepseek-ai/DeepEP#9, #369 and #759; Megatron-Bridge's Qwen3 crashes over EFA at ep 16 of 8 devices a node and
+ran at ep 8, NVIDIA-NeMo/Megatron-Bridge#3343)."""
 FLEX: tuple[Dispatcher, ...] = ("deepep", "hybridep")
 TITLES: Mapping[str, str] = {
     "alltoall": "all-to-all",
@@ -65,6 +74,9 @@ def flex_problem(given: RuleInput, wanted: Dispatcher) -> str | None:
     if not domain or s.ep <= domain:
         return f"DeepEP's ranks of a node are at most {DEEPEP_PEERS}" if wanted == "deepep" and _wide(given) else None
     if wanted == "deepep":
+        if given.nic_transport in WITHOUT_VERBS:
+            named = WITHOUT_VERBS[given.nic_transport]
+            return f"DeepEP beyond a node needs InfiniBand or RoCE NICs, these are {named}; use dispatcher alltoall"
         return None if domain == DEEPEP_PEERS else f"DeepEP beyond a node needs {DEEPEP_PEERS} devices in each"
     return (
         f"HybridEP beyond one NVLink domain ({domain} devices) is not studied; use dispatcher alltoall or a smaller ep"

@@ -18,11 +18,13 @@ NEMO = Physics(
     expert_launches=CORE_EXPERT_LAUNCHES,
     each_expert_s=CORE_EACH_EXPERT_S,
     eight_bit_experts=True,
+    eight_bit_inputs=True,
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,
 )
 """Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  Overlap as in
-``MEGATRON_CORE``."""
+``MEGATRON_CORE``.  8-bit recipes gather parameters in 8 bit and keep no others (Megatron-Bridge,
+training/mixed_precision.py, fp8_param_gather), which is 1 + 1 bytes as 16 bit are 2."""
 NEMO_GRAPHED = replace(
     NEMO,
     name="nemo-graphed",

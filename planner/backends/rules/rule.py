@@ -33,6 +33,8 @@ class RuleInput:
     device_memory_bytes: int = 0
     scale_up_kind: str = ""
     """As in ``profiles.cluster.ScaleUp``; empty while the cluster is not known."""
+    nic_transport: str = ""
+    """As in ``profiles.cluster.Pool``; empty while it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ def rule_input(plan: Plan) -> RuleInput:
         scale_up_devices=scale_up_devices(plan.problem.cluster),
         device_memory_bytes=pool.device.memory_bytes,
         scale_up_kind=pool.scale_up.kind,
+        nic_transport=pool.nic_transport or "",
         layers_per_chunk=tuple(chunk.num_layers for chunk in chunks_in_model_order(layout)),
         layout=layout,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.backends.torchtitan.physics import COMPILED_LOGIT_BYTES
 from planner.evidence.runs.flavours import DEFAULT, SOME_FSDP, Flavour
 from planner.evidence.runs.software import SoftwareDescription
 from planner.predict.physics.physics import Physics
@@ -14,11 +15,6 @@ FUSED_BY: dict[str, frozenset[str]] = {
     "te": frozenset({"norm", "activation", "rope"}),
 }
 """Operator classes that a library of kernels fuses (liger_kernel.transformers; fms-acceleration's fused operators)."""
-
-
-COMPILED_LOGIT_BYTES = 2.0
-"""Of a logit under a compiled loss: the 16-bit logits, from which softmax is made again, and their 16-bit gradient
-(torch, inductor: reductions over the logits and one kernel for the gradient)."""
 
 
 def described_traits(flavour: Flavour, said: SoftwareDescription) -> Physics:

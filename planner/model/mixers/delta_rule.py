@@ -137,6 +137,8 @@ def _recurrence(mixer: DeltaRuleSpec, mixed: int, values: int) -> Operator:
         shard="heads",
         parameters=learned,
         flops=recurrence_flops(mixer),
+        kernel=mixer.kind,
+        chunk=mixer.chunk_size,
         read_width=mixed + decays + heads,
         write_width=values,
         num_heads=heads,

@@ -59,6 +59,8 @@ def lightning_operators(mixer: LightningSpec, hidden_size: int, *, input_from: s
         module="attention",
         shard="heads",
         flops=4.0 * width * (mixer.block_size + mixer.head_dim),
+        kernel="lightning",
+        chunk=mixer.block_size,
         read_width=3 * width,
         write_width=width,
         num_heads=mixer.num_heads,

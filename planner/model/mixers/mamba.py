@@ -110,6 +110,8 @@ def mamba2_operators(mixer: Mamba2Spec, hidden_size: int, *, input_from: str) ->
         shard="heads",
         parameters=3 * mixer.num_heads,  # decay, bias of the step size, skip
         flops=float(flops),
+        kernel="mamba2",
+        chunk=mixer.chunk_size,
         read_width=inner + shared + mixer.num_heads,
         write_width=inner,
         num_heads=mixer.num_heads,

@@ -55,6 +55,8 @@ class DeviceRates:
     memory_bytes_per_s: float
     element_bytes: float
     casts: bool = False
+    vector_flops_per_s: float = 0.0
+    """fp32 without tensor cores; 0 = not known."""
     measured: MeasuredRates | None = None
 
     def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0, phase: str = "forward") -> Array:
@@ -90,6 +92,7 @@ class DeviceRates:
             matmul_flops_per_s=self.matmul_flops_per_s / slowdown,
             wide_matmul_flops_per_s=self.wide_matmul_flops_per_s / slowdown,
             wide_flops_per_s=self.wide_flops_per_s / slowdown,
+            vector_flops_per_s=self.vector_flops_per_s / slowdown,
         )
 
     def _model_s(self, m: Array, n: Array, k: Array, products: Array | float, best: float, element: float) -> Array:
@@ -150,4 +153,5 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
         / WIDE_ELEMENT_BYTES.get(wide, 2.0),
         element_bytes=1.5 if precision in NARROW else 2.0,
         casts=precision in NARROW,
+        vector_flops_per_s=peaks.get("fp32", 0.0),
     )

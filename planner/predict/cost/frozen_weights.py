@@ -1,5 +1,7 @@
 """The bytes of weights that do not learn: on the device, gathered for a pass, and widened for a product.
 
+And 8-bit copies of those that do, which the ends do not have.
+
 Frozen weights, and a resident reference model's, are whole on every rank below ZeRO-3 and sharded as the others from
 there on.  Shape letters: R rows, N layer kinds.
 """
@@ -13,6 +15,7 @@ import numpy as np
 from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost
 from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.step_payload import DataParallelism, GatheredUnit
+from planner.predict.memory.framework_memory import EIGHT_BIT_COPIES
 from planner.question.training import Training
 from solver.arrays import Array, Ints
 
@@ -38,8 +41,14 @@ def frozen_bytes(
     key: Ints,
     parallels: tuple[DataParallelism, DataParallelism],
     copied: Array,
+    *,
+    eight_bit: bool = False,
 ) -> FrozenBytes:
-    """Frozen weights on the device; ``copied``: bytes of a token table that the head does not hold again."""
+    """Frozen weights on the device; ``copied``: bytes of a token table that the head does not hold again.
+
+    ``eight_bit``: with 8-bit copies of the layers' dense weights, which ZeRO-3 casts from what it gathers.  Norms and
+    routers, below a hundredth of a layer, are counted among them.
+    """
     resident = float(training.reference_at == "resident")
     here: list[Array] = []
     least: list[Array] = []
@@ -52,6 +61,9 @@ def frozen_bytes(
             parts.append([held / (each[:, None] if held.ndim > 1 else each) for each in shards])
         here.append(parts[0][0] + parts[1][0])
         least.append(parts[0][1] + parts[1][1])
+    if eight_bit:
+        each = np.where(parallels[0].zero >= 3, 0.0, EIGHT_BIT_COPIES)
+        here[0] = here[0] + each[:, None] * cost.layers.dense_parameters[key]
     return FrozenBytes(*here, *least)
 
 

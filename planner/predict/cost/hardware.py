@@ -119,6 +119,16 @@ class Hardware:
         return self.rates.casts and self.physics.eight_bit_experts
 
     @property
+    def eight_bit_inputs(self) -> bool:
+        """Whether this run keeps inputs of its layers' dense matmuls in 8 bit."""
+        return self.rates.casts and self.physics.eight_bit_inputs
+
+    @property
+    def eight_bit_weights(self) -> bool:
+        """Whether this run keeps 8-bit copies of its layers' dense weights beside 16-bit ones."""
+        return self.rates.casts and self.physics.eight_bit_weights
+
+    @property
     def meeting_s(self) -> float:
         """Host seconds for each member and collective; ranks of one node meet for free."""
         return self.physics.meeting_s if self.num_devices > self.pool.devices_per_node else 0.0

@@ -38,7 +38,7 @@ from planner.predict.cost.towers import add_towers
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import backward_working_bytes, local_parameters
-from planner.predict.memory.framework_memory import with_eight_bit_experts, with_framework_kept
+from planner.predict.memory.framework_memory import with_eight_bit_experts, with_eight_bit_inputs, with_framework_kept
 from planner.predict.trained_operators import WIDE_BYTES, paired_head, trained_operators
 from planner.question.problem import Workload
 from planner.strategy.strategy import Relief
@@ -180,6 +180,8 @@ def _kinds(model: ModelSpec, workload: Workload, hardware: Hardware) -> list[Seq
     kinds = range(len(model.layer_kinds))
     trained = [_as_trained(layer_operators(model, kind), workload, hardware) for kind in kinds]
     kept = [with_framework_kept(operators, hardware.physics) for operators in trained]
+    if hardware.eight_bit_inputs:
+        kept = [with_eight_bit_inputs(operators) for operators in kept]
     return [with_eight_bit_experts(operators) for operators in kept] if hardware.eight_bit_experts else list(kept)
 
 

@@ -18,6 +18,7 @@ from planner.predict.cost.efficiency import LAUNCH_S
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.measured import better_of
 from planner.predict.cost.ring_attention import row_tokens, steps_s
+from planner.predict.cost.scan_time import scan_s
 from planner.predict.layer_keys import LayerKeys, PackedKeys
 from planner.predict.memory.backward import local_parameters
 from profiles.prediction.rungs import Prediction
@@ -40,18 +41,17 @@ SEPARATE_BACKWARD: dict[str, float] = {"norm": 2.5, "residual": 2.2, "activation
 dropout and residual sum (two reads, a write): gradient and mask read, gradient written, read for the bias, and added to
 the other branch's.  Activation (read, write): one more read for the bias."""
 MIXER_FRACTION: dict[str, float] = {
-    "chunk_scan": 0.20,
     "selective_scan": 0.03,
     "convolution": 0.03,
     "index_scores": 0.4,
 }
 """Best rate of other token mixers' kernels over the dense 16-bit peak; priors, not fitted.
 
-Chunked recurrences run matmuls of 64 to 256 rows between point-wise decays (Triton); a selective scan and a short
-convolution run without tensor cores (fp32 vector peak is 1/15 of an H100's 16-bit peak, half of it reached); scores of
-an indexer are matmuls followed by a selection.
+A selective scan and a short convolution run without tensor cores (fp32 vector peak is 1/15 of an H100's 16-bit peak,
+half of it reached); scores of an indexer are matmuls followed by a selection.  Chunked recurrences:
+``planner.predict.cost.scan_time``.
 """
-MIXER_BACKWARD: dict[str, float] = {"chunk_scan": 3.0, "selective_scan": 3.0, "convolution": 2.0, "index_scores": 2.0}
+MIXER_BACKWARD: dict[str, float] = {"selective_scan": 3.0, "convolution": 2.0, "index_scores": 2.0}
 """Their backward over forward: a scan makes the states again, then two products for each forward one."""
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
@@ -71,6 +71,8 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
         return hardware.rates.matmul_s(m, n, k, products) + hardware.rates.cast_s(m * k * products)
     if operator.op_class == "attention":
         return _attention_s(operator, keys, hardware)
+    if operator.op_class == "chunk_scan":
+        return _scan_s(operator, keys, hardware)[0]
     if operator.op_class in MIXER_FRACTION:
         return _mixer_s(operator, keys, hardware)
     if operator.op_class == "weight_pass":
@@ -89,6 +91,8 @@ def operator_backward_s(
     """
     if operator.op_class == "attention":
         return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
+    if operator.op_class == "chunk_scan":
+        return hardware.factors.compute * _scan_s(operator, keys, hardware)[1], np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
         input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
         return input_s, np.zeros_like(weight_s) if operator.frozen else weight_s
@@ -209,6 +213,13 @@ def mixer_flops(operator: Operator, keys: LayerKeys) -> Array:
         return keys.context(None, causal=operator.causal) * width * keys.tokens / _feature_split(operator, keys)
     each = forward_flops(operator, round(float(keys.sequence_length)), causal=operator.causal)
     return each * keys.tokens / _feature_split(operator, keys)
+
+
+def _scan_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
+    """A chunked recurrence, forward and backward; at least what its inputs and outputs take to move."""
+    forward_s, backward_s = scan_s(operator, keys, hardware, mixer_flops(operator, keys))
+    moved_s = hardware.rates.memory_s(moved_bytes(operator, keys), operator.op_class)
+    return np.maximum(moved_s, forward_s), np.maximum(2.0 * moved_s, backward_s)
 
 
 def _mixer_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:

@@ -181,7 +181,9 @@ class CostModel:
             relieved_bytes=layers.saved_bytes[at, key],
             layer_dense=layers.dense_parameters[key],
             layer_expert=layers.expert_parameters[key],
-            frozen=frozen_bytes(self.workload.trained, cost, key, (dense, expert), copied),
+            frozen=frozen_bytes(
+                self.workload.trained, cost, key, (dense, expert), copied, eight_bit=self.hardware.eight_bit_weights
+            ),
             embedding_forward_s=front[0],
             embedding_backward_s=front[1],
             head_forward_s=back[0],

@@ -68,6 +68,20 @@ def with_eight_bit_experts(operators: Sequence[Operator]) -> tuple[Operator, ...
     )
 
 
+def with_eight_bit_inputs(operators: Sequence[Operator]) -> tuple[Operator, ...]:
+    """Operators of a layer whose dense matmuls keep their inputs in 8 bit.
+
+    The output of attention is kept by attention itself, in 16 bit: its projection keeps an 8-bit copy beside it.
+    """
+    attention = {operator.name for operator in operators if operator.op_class == "attention"}
+    return tuple(
+        replace(operator, saved_bytes_per_element=1.0 + (2.0 if operator.saved_from in attention else 0.0))
+        if operator.op_class == "matmul" and operator.saved_width and operator.shard in ("column", "row")
+        else operator
+        for operator in operators
+    )
+
+
 def with_eight_bit_copies(state: StateBytes, zero: Ints, *, copied: bool) -> StateBytes:
     """State of expert parameters with 8-bit copies where they are ``copied``; ZeRO-3 casts what it gathers: [R]."""
     if not copied:

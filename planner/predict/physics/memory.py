@@ -71,6 +71,14 @@ class MemoryTraits:
     eight_bit_experts: bool = False
     """Whether grouped matmuls of an 8-bit run keep their inputs in 8 bit, and copies of their weights in 8 bit between
     micro-batches, as they stand and transposed (TransformerEngine, module/grouped_linear.py)."""
+    eight_bit_inputs: bool = False
+    """Whether dense matmuls of an 8-bit run's layers keep their inputs in 8 bit (TransformerEngine, module/linear.py,
+    layernorm_linear.py and layernorm_mlp.py: the quantised input is saved); attention keeps its own output in 16 bit
+    beside the one that the projection keeps."""
+    eight_bit_weights: bool = False
+    """Whether such a run keeps weights of its layers in 8 bit between micro-batches, as they stand and transposed,
+    beside the 16-bit ones (the workspaces of the same modules): without --fp8-param-gather.  ZeRO-3 casts what it
+    gathers."""
     kept_fragmentation: float = 1.0
     """Memory that the allocator's pool needs for each byte of kept activations."""
     memory_spread: float = 0.02

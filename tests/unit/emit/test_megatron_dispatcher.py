@@ -34,10 +34,11 @@ def given(
     kind: str = "switch",
     domain: int = 8,
     precision: str = "bf16",
+    nics: str = "",
 ) -> RuleInput:
     workload = Workload.model_validate({"global_batch_size": 64, "sequence_length": 4096, "precision": precision})
     strategy = Strategy(ep=ep, etp=etp, dp_shard=ep)
-    return RuleInput(strategy, make_moe_model(), workload, architecture, None, None, domain, 0, kind)
+    return RuleInput(strategy, make_moe_model(), workload, architecture, None, None, domain, 0, kind, nics)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,11 @@ def given(
         (given(), "deepep"),
         (given(ep=64), "deepep"),
         (given(ep=48), "alltoall"),
+        (given(ep=64, nics="infiniband"), "deepep"),
+        (given(ep=64, nics="roce"), "deepep"),
+        (given(ep=64, nics="efa"), "alltoall"),
+        (given(ep=16, nics="tcpx"), "alltoall"),
+        (given(ep=8, nics="efa"), "deepep"),
         (given(etp=2), "alltoall"),
         (given(precision="fp16"), "alltoall"),
         (given(precision="fp8"), "deepep"),

@@ -267,3 +267,21 @@ def test_the_file_is_a_cluster_for_the_planner(tmp_path: Path) -> None:
     assert load_cluster(str(path)) == cluster
     assert "device: h100-sxm5-80gb" in path.read_text(encoding="utf-8")
     assert load_cluster(str(path), 64).num_devices == 64
+
+
+@pytest.mark.parametrize(
+    ("kind", "base", "expected"),
+    [
+        ("efa", "dgx-h100", "efa"),
+        ("ib", "dgx-h100", None),
+        ("", "aws-p5", "efa"),
+        ("ib", "aws-p5", None),
+        ("ib", "azure-nd-h100-v5", "infiniband"),
+        ("ethernet", "oci-h100", "roce"),
+    ],
+)
+def test_the_transport_of_the_nics(kind: str, base: str, expected: str | None) -> None:
+    """An mlx5 card may carry InfiniBand or RoCE, and no EFA."""
+    nics = tuple(Nic(index=index, bandwidth_bytes_per_s=50e9, kind=kind) for index in range(8))
+    cluster, _ = completed(Topology(num_nodes=4, nics=nics), base)
+    assert cluster.pools[0].nic_transport == expected
