@@ -12,6 +12,7 @@ export const SCHEDULES = [
 ] as const;
 export const RECOMPUTE_WORDS = ["none", "selective", "full", "selective-where-needed", "full-where-needed"] as const;
 export const OFFLOAD_WORDS = ["false", "true", "where-needed"] as const;
+export const OPTIMIZERS = ["adam", "adam_bf16_states", "sgd", "muon", "adam_8bit", "adafactor", "lion"] as const;
 export const LAUNCHERS = [
   "torchrun",
   "slurm",
@@ -64,6 +65,7 @@ export const STRATEGY_FIELDS = {
   overlap_param_gather: { kind: "switch", meaning: "parameter gathering beside the forward pass" },
   overlap_tp: { kind: "switch", meaning: "tp communication beside the matmul next to it" },
   overlap_ep: { kind: "switch", meaning: "expert exchange beside another micro-batch's compute" },
+  dispatcher: { kind: "word", meaning: "how routed tokens reach their experts: once for each (alltoall), all to all ranks (allgather), or once a node and device (DeepEP, HybridEP)" },
   axis_order: { kind: "word", meaning: "order of the axes over the ranks, innermost first" },
 } as const;
 
