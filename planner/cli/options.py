@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from click import Choice
 
 from planner.cli.backend_names import complete_backends
 from planner.cli.output import OutputFormat
-from planner.question.optimizers import OPTIMIZERS
+from planner.question.optimizers import OptimizerName
 
 
 class PrecisionName(StrEnum):
@@ -54,8 +53,7 @@ GlobalBatchSize = Annotated[int | None, typer.Option("--global-batch-size", meta
 SequenceLength = Annotated[int | None, typer.Option("--sequence-length", metavar="S", help="Tokens a sample.")]
 Precision = Annotated[PrecisionName | None, typer.Option("--precision", help="Matrix precision (default bf16).")]
 Optimizer = Annotated[
-    str | None,
-    typer.Option("--optimizer", click_type=Choice(list(OPTIMIZERS)), help="What updates the weights (default adam)."),
+    OptimizerName | None, typer.Option("--optimizer", help="What updates the weights (default adam).")
 ]
 Routing = Annotated[
     str | None,

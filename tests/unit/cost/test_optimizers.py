@@ -18,7 +18,8 @@ from planner.predict.physics.physics import TUNED, Physics
 from planner.question.optimizers import OPTIMIZERS, OptimizerName
 from planner.question.problem import Problem, Workload
 from planner.search.row_context import strategy_context
-from planner.search.split import SplitRules, best_split
+from planner.search.split import best_split
+from planner.search.split_limits import SplitRules
 from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 
