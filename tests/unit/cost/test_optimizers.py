@@ -19,7 +19,7 @@ from planner.question.optimizers import OPTIMIZERS, OptimizerName
 from planner.question.problem import Problem, Workload
 from planner.search.row_context import strategy_context
 from planner.search.split import best_split
-from planner.search.split_limits import SplitRules
+from planner.search.split_terms import SplitRules
 from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 
