@@ -73,6 +73,7 @@ def vocabulary_module() -> str:
     """The TypeScript module."""
     from planner.backends.launch import LauncherName
     from planner.predict.step_terms import MEMORY_TERMS, TERM_WORDS
+    from planner.question.optimizers import OPTIMIZERS
     from planner.strategy.fields import FIELDS
     from planner.strategy.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED
     from planner.strategy.schedules import ScheduleName
@@ -82,6 +83,7 @@ def vocabulary_module() -> str:
         "SCHEDULES": list(get_args(ScheduleName)),
         "RECOMPUTE_WORDS": list(RECOMPUTE_WORDS),
         "OFFLOAD_WORDS": ["false", "true", WHERE_NEEDED],
+        "OPTIMIZERS": list(OPTIMIZERS),
         "LAUNCHERS": list(get_args(LauncherName)),
         "TIME_TERM_WORDS": TERM_WORDS,
         "MEMORY_TERM_NAMES": list(MEMORY_TERMS),

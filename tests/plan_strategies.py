@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
-from planner.question.problem import OptimizerName, Workload
+from planner.question.optimizers import OptimizerName
+from planner.question.problem import Workload
 from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 from planner.strategy.strategy import CpKind, RecomputeModule, RecomputePolicy, Strategy
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan

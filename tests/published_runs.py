@@ -7,7 +7,8 @@ from pathlib import Path
 
 from planner.model.load import load_model
 from planner.model.spec import ModelSpec
-from planner.question.problem import Constraints, OptimizerName, Precision, Problem, Workload
+from planner.question.optimizers import OptimizerName
+from planner.question.problem import Constraints, Precision, Problem, Workload
 from profiles.catalogue import load_cluster
 
 NEMOTRON = """

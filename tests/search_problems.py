@@ -10,7 +10,8 @@ import random
 from dataclasses import dataclass
 
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec
-from planner.question.problem import UNRESTRICTED, Constraints, OptimizerName, Problem, Workload
+from planner.question.optimizers import OptimizerName
+from planner.question.problem import UNRESTRICTED, Constraints, Problem, Workload
 from profiles.cluster import Cluster, FabricLevel, Host, Pool, ScaleUp
 from profiles.device import Device
 

@@ -29,6 +29,7 @@ FLAG_POINTERS = {
     "--global-batch-size": "/workload/global_batch_size",
     "--sequence-length": "/workload/sequence_length",
     "--precision": "/workload/precision",
+    "--optimizer": "/workload/optimizer",
     "--strategy": "/strategy",
     "--layers": "/chunk_layers",
     "--pin": "/constraints/pins",

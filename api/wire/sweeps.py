@@ -15,7 +15,8 @@ from api.wire.older_questions import question_of_today
 from api.wire.questions import ClusterPart, ModelPart, Name
 from planner.answers.sweep.question import SweepQuestion
 from planner.operations.question import Devices
-from planner.question.problem import Constraints, OptimizerName, Precision
+from planner.question.optimizers import OptimizerName
+from planner.question.problem import Constraints, Precision
 from planner.question.routing import ExpertLoad
 from planner.question.sequences import Sequences
 from planner.question.training import Training

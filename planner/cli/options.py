@@ -10,6 +10,7 @@ import typer
 
 from planner.cli.backend_names import complete_backends
 from planner.cli.output import OutputFormat
+from planner.question.optimizers import OptimizerName
 
 
 class PrecisionName(StrEnum):
@@ -51,6 +52,9 @@ WorkloadFile = Annotated[
 GlobalBatchSize = Annotated[int | None, typer.Option("--global-batch-size", metavar="B", help="Samples a step.")]
 SequenceLength = Annotated[int | None, typer.Option("--sequence-length", metavar="S", help="Tokens a sample.")]
 Precision = Annotated[PrecisionName | None, typer.Option("--precision", help="Matrix precision (default bf16).")]
+Optimizer = Annotated[
+    OptimizerName | None, typer.Option("--optimizer", help="What updates the weights (default adam).")
+]
 Routing = Annotated[
     str | None,
     typer.Option(

@@ -34,6 +34,7 @@ class WorkloadFlags:
     routing: str | None = None
     training: str | None = None
     sequences: str | None = None
+    optimizer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
         "global_batch_size": flags.global_batch_size,
         "sequence_length": flags.sequence_length,
         "precision": flags.precision.value if flags.precision else None,
+        "optimizer": flags.optimizer,
         "routing": routing_of(flags.routing),
         "training": training_of(flags.training),
         "sequences": sequences_of(flags.sequences),

@@ -50,6 +50,7 @@ class SweepFlags:
     routing: str | None = None
     training: str | None = None
     sequences: str | None = None
+    optimizer: str | None = None
 
 
 def read_question(flags: SweepFlags) -> SweepQuestion:
@@ -106,6 +107,8 @@ def _said(flags: SweepFlags) -> dict[str, Any]:
             said[name] = words if name in {"models", "clusters"} else [_count(word, AXES[name]) for word in words]
     if flags.precision is not None:
         said["precision"] = flags.precision.value
+    if flags.optimizer is not None:
+        said["optimizer"] = flags.optimizer
     if flags.routing is not None:
         said["routing"] = routing_of(flags.routing)
     if flags.training is not None:

@@ -14,6 +14,9 @@ from planner.model.megatron_split import read_split
 from planner.model.spec import ModelSpec
 from planner.strategy.relief_layers import first_layers
 
+OPTIMIZERS = frozenset({"adam", "sgd", "muon", "lion"})
+"""Values of ``--optimizer`` that a workload has a word for."""
+
 _DEGREES = {
     "tp": ("tensor-model-parallel-size",),
     "pp": ("pipeline-model-parallel-size",),
@@ -46,7 +49,7 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
         workload["precision"] = "fp8"
     elif flags.has("bf16", "fp16"):
         workload["precision"] = "bf16" if flags.has("bf16") else "fp16"
-    if flags.has("optimizer") and flags.text("optimizer") in ("adam", "sgd", "muon"):
+    if flags.has("optimizer") and flags.text("optimizer") in OPTIMIZERS:
         workload["optimizer"] = flags.text("optimizer")
     states = {name: flags.text(name) for name in ("exp-avg-dtype", "exp-avg-sq-dtype")}
     if flags.has("use-precision-aware-optimizer") and set(states.values()) == {"bf16"}:

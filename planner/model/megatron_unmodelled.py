@@ -15,6 +15,7 @@ from planner.model import mindspeed_arguments
 from planner.model.megatron_arguments import NO_INFLUENCE, NOT_MODELLED, RELEASE, USED
 from planner.model.megatron_dispatcher import dispatcher_of
 from planner.model.megatron_flags import MegatronFlags
+from planner.model.megatron_strategy import OPTIMIZERS
 from planner.model.mindspeed_words import values_not_modelled
 from profiles.validation import Finding
 
@@ -33,7 +34,6 @@ _ASSUMED: dict[str, frozenset[str]] = {
 }
 """Values with which the prediction is that of the script."""
 _MODULES = frozenset({"shared_experts", "gdn_norm_out"})
-_OPTIMIZERS = frozenset({"adam", "sgd", "muon"})
 _OTHER_MODELS = frozenset({
     "heterogeneous-layers-config-path", "heterogeneous-layers-config-encoded-json", "hybrid-layer-pattern",
     "hybrid-override-pattern", "is-hybrid-model", "experimental-attention-variant", "yaml-cfg",
@@ -123,7 +123,7 @@ def _values(flags: MegatronFlags) -> list[str]:
     kinds = set(flags.values_of("cp-comm-type")) - {"p2p", "a2a"}
     found += [f"--cp-comm-type {kind} (taken as a ring)" for kind in sorted(kinds)]
     optimizer = next(iter(flags.values_of("optimizer")), "adam")
-    if optimizer not in _OPTIMIZERS:
+    if optimizer not in OPTIMIZERS:
         found.append(f"--optimizer {optimizer} (taken as adam)")
     states = {name: (flags.values_of(name) or ["fp32"])[0] for name in ("exp-avg-dtype", "exp-avg-sq-dtype")}
     if set(states.values()) not in ({"bf16"}, {"fp32"}):

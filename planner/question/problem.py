@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from planner.model.spec import Modality, ModelSpec
 from planner.question.factors import AppliedCalibration
 from planner.question.older_documents import constraints_of_today, problem_of_today
+from planner.question.optimizers import OptimizerName
 from planner.question.routing import ExpertLoad, of_other_experts
 from planner.question.sequences import Sequences
 from planner.question.training import EVERY_TOWER, PRETRAIN, Training
@@ -18,7 +19,6 @@ from profiles.document import Document
 from profiles.prediction.reference import ProfileReference
 
 Precision = Literal["bf16", "fp16", "fp8"]
-OptimizerName = Literal["adam", "adam_bf16_states", "sgd", "muon"]
 ObjectiveName = Literal["step_time", "devices", "cost"]
 Preference = Literal["recommended", "fastest"]
 

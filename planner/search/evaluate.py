@@ -124,8 +124,13 @@ def stage_bill(context: RowContext, stage: int, spans: list[Span], relieved: lis
     again = any(stop > start for start, stop in relieved)
     frozen = _over(prefix.frozen_bytes, spans)
     frozen += first * float(cost.frozen.embedding[0]) + last * float(cost.frozen.head[0])
+    moments = _over(prefix.moments_bytes, spans)
+    moments += first * float(cost.frozen.moments_embedding[0]) + last * float(cost.frozen.moments_head[0])
     held = max(
-        (_held(moment, stage, (dense, expert), (saved, frozen), again=again) for moment in context.memory.moments),
+        (
+            _held(moment, stage, (dense, expert), (saved, frozen, moments), again=again)
+            for moment in context.memory.moments
+        ),
         key=lambda parts: sum(parts.values()),
     )
     offloaded = flight * _over(prefix.saving_bytes, relieved) if context.strategy.activation_offload else 0.0
@@ -149,13 +154,14 @@ def stage_bill(context: RowContext, stage: int, spans: list[Span], relieved: lis
 
 
 def _held(
-    moment: Moment, stage: int, parameters: tuple[float, float], layers: tuple[float, float], *, again: bool
+    moment: Moment, stage: int, parameters: tuple[float, float], layers: tuple[float, float, float], *, again: bool
 ) -> dict[str, float]:
     """What a stage holds at one moment, by kind.
 
-    ``layers``: kept activations of a micro-batch and frozen bytes; ``again``: layers are replayed.
+    ``layers``: kept activations of a micro-batch, frozen bytes, and what of these is further moments of the optimizer;
+    ``again``: layers are replayed.
     """
-    saved, frozen = layers
+    saved, frozen, moments = layers
     states = moment.dense_state, moment.expert_state
 
     def of_states(name: str) -> float:
@@ -163,9 +169,9 @@ def _held(
 
     replays = float(moment.replay_bytes[0, stage]) if again else 0.0
     return {
-        "weights_bytes": of_states("weights") + frozen,
+        "weights_bytes": of_states("weights") + (frozen - moments),
         "gradients_bytes": of_states("gradients"),
-        "optimizer_bytes": of_states("optimizer"),
+        "optimizer_bytes": of_states("optimizer") + moments,
         "activations_bytes": float(moment.in_flight[0, stage]) * saved + float(moment.kept_bytes[0, stage]),
         "buffers_bytes": float(moment.buffer_bytes[0, stage]) + replays + of_states("passing"),
     }

@@ -78,6 +78,8 @@ class Prefix:
     dense: Array
     expert: Array
     frozen_bytes: Array
+    moments_bytes: Array
+    """Of ``frozen_bytes``, what is further moments of the optimizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,7 @@ def _prefix(costs: CostModel, table: ModelCost, cost: RowCost) -> Prefix:
         dense=cost.layer_dense[0],
         expert=cost.layer_expert[0],
         frozen_bytes=cost.frozen.layer[0],
+        moments_bytes=cost.frozen.moments_layer[0],
     )
     columns = np.array(_values_of(Prefix)(by_kind))
     running = np.zeros((len(columns), len(kinds) + 1))

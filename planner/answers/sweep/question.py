@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from planner.question.older_documents import problem_of_today
-from planner.question.problem import Constraints, OptimizerName, Precision
+from planner.question.optimizers import OptimizerName
+from planner.question.problem import Constraints, Precision
 from planner.question.routing import ExpertLoad
 from planner.question.sequences import Sequences
 from planner.question.training import Training

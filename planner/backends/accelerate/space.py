@@ -99,8 +99,8 @@ def _tensor_shards(given: RuleInput) -> str | None:
 
 def _optimizer(given: RuleInput) -> str | None:
     name = given.workload.optimizer
-    if way(given.strategy) != "DEEPSPEED" and name not in ("adam", "sgd"):
-        return f"the script has torch's AdamW and SGD for FSDP2 and DDP, not {name}"
+    if way(given.strategy) != "DEEPSPEED" and name not in ("adam", "sgd", "adam_8bit", "adafactor"):
+        return f"the script has torch's AdamW, SGD and Adafactor and torchao's AdamW8bit for FSDP2 and DDP, not {name}"
     return None
 
 

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from planner.backends.deepspeed import training_document as deepspeed
 from planner.errors import DocumentInvalid
 from planner.plan.plan import Plan
+from planner.question.optimizers import OptimizerName
 
 TRAINING_FILE = deepspeed.TRAINING_FILE
 
@@ -22,7 +23,7 @@ class AccelerateTraining(deepspeed.TrainingDocument):
 
     micro_batch_size: int = Field(ge=1)
     num_microbatches: int = Field(ge=1)
-    optimizer: Literal["adam", "adam_bf16_states", "sgd", "muon"]
+    optimizer: OptimizerName
     reduce_dtype: Literal["float32", "bfloat16", "float16"]
 
 

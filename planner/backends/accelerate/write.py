@@ -54,6 +54,8 @@ def write(plan: Plan, version: str) -> BackEndFiles:
         versions["peft"] = PEFT_VERSION
     if training.kind == "qlora":
         versions["bitsandbytes"] = "0.48 or newer"
+    if plan.problem.workload.optimizer == "adam_8bit":
+        versions["torchao"] = "0.18 or newer"
     if way(plan.chosen()) == "DEEPSPEED":
         files[DEEPSPEED_FILE] = _text(ds_config(plan))
         versions["deepspeed"] = DEEPSPEED_VERSION

@@ -62,6 +62,8 @@ def _optimizer(problem: Problem, s: Strategy) -> dict[str, Any]:
     if kind == "muon":
         numbers = {"lr": LEARNING_RATE, "momentum": MUON_MOMENTUM, "weight_decay": WEIGHT_DECAY}
         return {"type": "Muon", "params": {**numbers, "torch_adam": True}}
+    if kind == "lion":
+        return {"type": "Lion", "params": {"lr": LEARNING_RATE, "betas": list(BETAS), "weight_decay": WEIGHT_DECAY}}
     params: dict[str, Any] = {
         "lr": LEARNING_RATE,
         "betas": list(BETAS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.divisibility import exact_batch, positions
+from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 from planner.backends.rules.token_mixers import runs_along_sequence
 
@@ -223,5 +224,10 @@ ENGINE_RULES: tuple[SpaceRule, ...] = (
 QUESTION_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("E10", f"{_DS} runtime/precision_config.py:68, runtime/config.py:701-714", _reduced_states),
     SpaceRule("E16", "transformers 5 (position embedding table)", positions),
+    optimizers(
+        f"{_DS} runtime/config.py:63; bf16_optimizer.py and zero/: flat partitions, where no row or column is left",
+        has=("adam", "adam_bf16_states", "sgd", "muon", "lion"),
+        instead="use adam, or zero_stage 0, 2 or 3 of --backend accelerate",
+    ),
 )
 """Those that no strategy mends, as the model's."""

@@ -12,6 +12,7 @@ DEEPSPEED = replace(
     summary="DeepSpeed 0.19.8 around Hugging Face layers",
     splits_backward=False,
     zero_all_reduces=True,
+    newton_schulz="gram",
     overlaps_tp_forward=False,
     reduce_bucket_elements=5e8,
     live_elements=1e9,

@@ -30,6 +30,8 @@ def _optimizer(given: RuleInput) -> str | None:
         return "MaxText's SGD keeps no momentum; use adam"
     if name == "muon":
         return "MaxText knows how to split weights for Muon only for its own model names; use adam"
+    if name != "adam":
+        return f"MaxText's optimizers are adamw, adam_pax, sgd and muon, not {name}; use adam"
     return None
 
 

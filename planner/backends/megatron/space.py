@@ -15,6 +15,7 @@ from collections.abc import Callable
 from planner.backends.backend import Space
 from planner.backends.megatron.dispatcher import dispatcher_problem, usual_dispatcher
 from planner.backends.megatron.model_rules import MODEL_RULES
+from planner.backends.megatron.optimizer_rules import EMERGING, emerging_fp16, layer_wise, precision_aware
 from planner.backends.megatron.recompute import cannot_recompute
 from planner.backends.megatron.spelling import spelled
 from planner.backends.megatron.stage_rules import chunks_in_place, one_offload, one_recompute, some_layers_alone
@@ -27,6 +28,7 @@ from planner.backends.rules.divisibility import (
     positions,
     sequence_parallel,
 )
+from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import CONCATENATED, packed_context, packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixture, used_kinds
 from planner.backends.rules.training_kinds import training_kinds
@@ -65,12 +67,6 @@ def _overlap_param_gather(given: RuleInput) -> str | None:
     s = given.strategy
     if s.zero_stage >= 1 and s.overlap_param_gather and not s.overlap_grad_reduce:
         return "overlap_param_gather needs overlap_grad_reduce"
-    return None
-
-
-def _fsdp_optimizer(given: RuleInput) -> str | None:
-    if given.strategy.zero_stage >= 2 and given.workload.optimizer == "muon":
-        return "Megatron-FSDP (zero_stage 2 and 3) takes only adam and sgd; use zero_stage 1 with muon"
     return None
 
 
@@ -205,16 +201,6 @@ def _widths(given: RuleInput) -> str | None:
     return None
 
 
-def _precision_aware(given: RuleInput) -> str | None:
-    s, optimizer = given.strategy, given.workload.optimizer
-    if not s.optimizer_offload and optimizer != "adam_bf16_states":
-        return None
-    reason = "optimizer offload" if s.optimizer_offload else "bf16 optimizer states"
-    if s.zero_stage == 0:
-        return f"{reason} needs the distributed optimizer: zero_stage >= 1"
-    return f"{reason} works with adam only" if optimizer in ("sgd", "muon") else None
-
-
 def _sequence_shards(given: RuleInput) -> str | None:
     s, tokens = given.strategy, given.workload.sequence_length
     shards = s.tp * (2 * s.cp if s.cp > 1 else 1) if s.sp else 1
@@ -275,7 +261,11 @@ def _offload_and_recompute(given: RuleInput) -> str | None:
     return None
 
 
-PROBLEM_RULES: tuple[SpaceRule, ...] = (SpaceRule("A15", f"{_VALIDATE}:1313", positions),)
+PROBLEM_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("A15", f"{_VALIDATE}:1313", positions),
+    optimizers(f"{_VALIDATE}:2777", has=("adam", "adam_bf16_states", "sgd", *EMERGING), instead="use adam or muon"),
+    SpaceRule("O2", "megatron-core 0.19.2 core/optimizer/__init__.py:768", emerging_fp16),
+)
 """Those that no strategy mends, as the model's."""
 KINDS = training_kinds(f"{_VALIDATE}: no flag says it", instead="name --backend megatron-bridge or accelerate")
 PACKED = packed_sequences(f"{_VALIDATE}:3159, core/datasets/gpt_dataset.py:287", packings=CONCATENATED)
@@ -283,7 +273,12 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A3", f"{_VALIDATE}:694", _batch, ("micro_batch_size", "dp")),
     SpaceRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline, ("vpp", "pp")),
     SpaceRule("A9", f"{_VALIDATE}:990", _overlap_param_gather, ("overlap_param_gather", "overlap_grad_reduce")),
-    SpaceRule("A13", f"{_VALIDATE}:1131", _fsdp_optimizer, ("zero_stage",)),
+    SpaceRule(
+        "A13",
+        f"{_VALIDATE}:1131, 1686; core/optimizer/__init__.py:835",
+        layer_wise,
+        ("zero_stage", "dp_replicate"),
+    ),
     SpaceRule("A14", f"{_VALIDATE}:1295", context_parallel_sequence, ("cp",)),
     packed_context("megatron-core 0.19.2 core/utils.py:2642", lambda _: "the ring needs documents padded to 2 cp"),
     SpaceRule("A18", f"{_VALIDATE}:1401", _tp_overlap, ("overlap_tp", "sp", "tp")),
@@ -334,7 +329,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule(
         "O1",
         "megatron-core 0.19.2 core/optimizer/optimizer_config.py:430",
-        _precision_aware,
+        precision_aware,
         ("zero_stage", "optimizer_offload"),
     ),
     SpaceRule(

@@ -22,6 +22,7 @@ from planner.backends.megatron.stage_rules import one_offload, whole_stages_only
 from planner.backends.mindspeed.model_rules import MODEL_RULES
 from planner.backends.mindspeed.recompute import cannot_recompute, in_order
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixtures, used_kinds
 from planner.backends.rules.training_kinds import training_kinds
@@ -230,6 +231,9 @@ PROBLEM_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("W1", "MindSpeed core_r0.12.1 features_manager/megatron_basic/transformer_engine_basic.py", _fp8),
     SpaceRule("W2", f"{_CORE}/optimizer/optimizer_config.py:165", _state_precision),
     SpaceRule("W4", f"{_VALIDATE}: grouped GEMM", _fp16_experts),
+    optimizers(
+        f"{_VALIDATE}: --optimizer", has=("adam", "adam_bf16_states", "sgd", "muon"), instead="use adam or muon"
+    ),
 )
 """Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (

@@ -21,6 +21,7 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import GREEDY, packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
@@ -50,4 +51,7 @@ RULES: tuple[SpaceRule, ...] = (
 )
 KINDS = training_kinds("NeMo v2.4.0 nemo/collections/llm/peft/lora.py", bases=SIXTEEN_BIT)
 PACKED = packed_sequences("NeMo 8cfedd72 nemo/utils/sequence_packing_utils.py:23", packings=GREEDY)
-SPACE = Space(COLUMNS, RuleTable("nemo", (KINDS, PACKED), RULES), dispatcher=lambda _given: "deepep")
+OPTIMIZERS = optimizers(
+    "megatron-core 0.14 core/optimizer/optimizer_config.py: adam and sgd", has=("adam", "adam_bf16_states", "sgd")
+)
+SPACE = Space(COLUMNS, RuleTable("nemo", (KINDS, PACKED, OPTIMIZERS), RULES), dispatcher=lambda _given: "deepep")

@@ -70,6 +70,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     routing: flags.Routing = None,
     training: flags.Training = None,
     sequences: flags.Sequences = None,
+    optimizer: flags.Optimizer = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
     backend: flags.MaybeBackend = None,
@@ -91,7 +92,8 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     reference, job = said_job(script, model, devices, "estimate", quiet)
     values = given_strategy(job, strategy)
     chunk_layers = _parse_layers(layers) if layers is not None else _script_layers(job, strategy)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing, training, sequences)
+    kinds = (routing, training, sequences, optimizer)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, *kinds)
     software = parse_backends(software_of(backend, script, job))
     space = SpaceFlags({}, backends=software, memory_margin=memory_margin, fits=fits)
     asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)

@@ -70,6 +70,10 @@ Pareto = Annotated[
 Full = Annotated[bool, typer.Option("--full", help="JSON and YAML: with the embedded problem.")]
 
 
+HERE = "plan on this machine"
+"""What to do where a server cannot."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("plan")(plan)
@@ -89,6 +93,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     routing: flags.Routing = None,
     training: flags.Training = None,
     sequences: flags.Sequences = None,
+    optimizer: flags.Optimizer = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
@@ -126,15 +131,14 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     refuse_beside(script, here := {"--pool": bool(pool), "--pareto": pareto})
     reference, job = said_job(script, model, devices, "plan", quiet)
     require_files_of_best(emitted := parse_emitted(emit), backends := parse_backends(software_of(backend, script, job)))
-    limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits, prefer)
-    space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, *limits)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing, training, sequences)
+    limits, kinds = (max_step_time, min_tokens_per_s, objective, price, fits, prefer), (routing, training, sequences)
+    space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, memory_margin, *limits)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, *kinds, optimizer)
     asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
     shown = shown_beside(script, job, quiet)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown).checked()
-    here["--no-store"] = no_store
     answered = _Answered(search_options(top, time_limit, seed), pool, pareto, not no_store, reuse, database)
-    with opened_service(server, database, only_here=here, instead="plan on this machine") as service:
+    with opened_service(server, database, only_here=here | {"--no-store": no_store}, instead=HERE) as service:
         _answer(service, asked, wanted, answered)
 
 

@@ -84,6 +84,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     routing: flags.Routing = None,
     training: flags.Training = None,
     sequences: flags.Sequences = None,
+    optimizer: flags.Optimizer = None,
     profile: flags.Profile = "auto",
     price: Price = None,
     pin: flags.Pin = None,
@@ -116,7 +117,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     }
     positive(price, "--price")
     search = search_options(top, time_limit, seed)
-    kinds = (routing, training, sequences)
+    kinds = (routing, training, sequences, optimizer)
     said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin, fits, *kinds)
     here = {"--executor": executor is not None, "--workers": workers is not None, "--ray-code": bool(ray_code)}
     with opened_service(server, database, only_here=here, instead="its workers search") as service:

@@ -51,6 +51,7 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     routing: flags.Routing = None,
     training: flags.Training = None,
     sequences: flags.Sequences = None,
+    optimizer: flags.Optimizer = None,
     profile: flags.Profile = "auto",
     price: Price = None,
     max_step_time: flags.MaxStepTime = None,
@@ -82,7 +83,8 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
         min_tokens_per_s,
         fits=fits,
     )
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, routing, training, sequences)
+    kinds = (routing, training, sequences, optimizer)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, *kinds)
     asked = ProblemFlags(model, cluster, None, work, space, profile)
     from planner.cli.question import question_of
     from planner.operations.throughput import THROUGHPUT, ThroughputRequest

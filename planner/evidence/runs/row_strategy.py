@@ -25,7 +25,8 @@ from planner.model.parameters import layer_parameters
 from planner.model.spec import ModelSpec
 from planner.predict.physics.physics import Physics
 from planner.predict.schedule.orders import order_findings
-from planner.question.problem import OptimizerName, Workload
+from planner.question.optimizers import OptimizerName
+from planner.question.problem import Workload
 from planner.question.routing import EVEN
 from planner.strategy.strategy import OPERATOR_MODULES, RecomputeModule, RecomputePolicy, Strategy
 

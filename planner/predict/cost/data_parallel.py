@@ -19,7 +19,8 @@ A back-end may reduce in small buckets and gather weight by weight; each such co
 passage between the nodes of its ring: ``collectives * (launches + (nodes - 1) latency)``, twice for an all_reduce.
 
 The optimizer reads and writes its states once: ``bytes / memory bandwidth``; offloaded, gradients and parameters
-cross the host link and the host's memory does the work.  Shape letter: R rows.
+cross the host link and the host's memory does the work.  What it moves and computes beyond that is data
+(``planner.question.optimizers``, ``planner.predict.cost.newton_schulz``).  Shape letter: R rows.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from planner.predict.cost.step_payload import (
     step_exchanges,
 )
 from planner.predict.memory.states import WEIGHT_BYTES, gradient_bytes, optimizer_bytes
+from planner.question.optimizers import OPTIMIZERS
 from planner.question.problem import Workload
 from solver.arrays import Array
 
@@ -70,16 +72,30 @@ def optimizer_s(parameters: Array, parallel: DataParallelism, workload: Workload
     """Seconds of the optimizer step: states read and written, gradient read, weight written."""
     local = parameters / np.where(parallel.zero >= 1, parallel.shards, 1.0)
     on_device_s, on_host_s = optimizer_places_s(local, workload, hardware)
-    return np.where(parallel.optimizer_offload > 0, on_host_s, on_device_s)
+    seconds = np.where(parallel.optimizer_offload > 0, on_host_s, on_device_s)
+    return seconds if parallel.orthogonalization is None else seconds + _orthogonalization_s(parameters, parallel)
+
+
+def _orthogonalization_s(parameters: Array, parallel: DataParallelism) -> Array:
+    """Seconds of a rank's share of the matrices, which it takes whole: all of them without sharded states."""
+    table = parallel.orthogonalization
+    if table is None:
+        return np.zeros(np.shape(parameters))
+    shared = parallel.zero >= 1
+    share_s = parameters * table.per_parameter_s / np.where(shared, parallel.shards, 1.0)
+    return np.where(
+        shared, np.maximum(share_s, np.minimum(table.longest_s, parameters * table.per_parameter_s)), share_s
+    )
 
 
 def optimizer_places_s(local: Array, workload: Workload, hardware: Hardware) -> tuple[Array, Array]:
     """Seconds to update ``local`` parameters on the device and, offloaded, on the host."""
     state, gradient = optimizer_bytes(workload), gradient_bytes(workload)
-    moved_bytes = local * (2.0 * state + gradient + WEIGHT_BYTES)
+    further = OPTIMIZERS[workload.optimizer].further_bytes
+    moved_bytes = local * (2.0 * state + gradient + WEIGHT_BYTES + further)
     on_device_s = moved_bytes / hardware.rates.memory_bytes_per_s * hardware.factors.compute
     crossing_s = local * max(gradient, WEIGHT_BYTES) / hardware.host_link_bytes_per_s
-    return on_device_s, crossing_s + local * 2.0 * state / HOST_OPTIMIZER_BYTES_PER_S
+    return on_device_s, crossing_s + local * (2.0 * state + further) / HOST_OPTIMIZER_BYTES_PER_S
 
 
 def microbatch_s(

@@ -2,6 +2,9 @@
 
 And 8-bit copies of those that do, which the ends do not have.
 
+Beside them, because they are fixed bytes of a layer or an end as well, the moments that some parameters keep beyond the
+others (``planner.predict.cost.further_moments``).
+
 Frozen weights, and a resident reference model's, are whole on every rank below ZeRO-3 and sharded as the others from
 there on.  Shape letters: R rows, N layer kinds.
 """
@@ -12,11 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.model.spec import ModelSpec
+from planner.predict.cost.further_moments import FurtherMoments, further_moments
 from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost
 from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.step_payload import DataParallelism, GatheredUnit
 from planner.predict.memory.framework_memory import EIGHT_BIT_COPIES
-from planner.question.training import Training
+from planner.question.problem import Workload
 from solver.arrays import Array, Ints
 
 
@@ -24,7 +29,8 @@ from solver.arrays import Array, Ints
 class FrozenBytes:
     """Bytes that weights which do not learn take on the device: of layers [R, N], of the ends [R].
 
-    A resident reference model's among them.  ``least_*``: sharded over every rank, the least of all leaves of a layout.
+    A resident reference model's among them, and ``moments_*``: further moments of the optimizer.  ``least_*``: sharded
+    over every rank, with the optimizer on the host: the least of all leaves of a layout.
     """
 
     layer: Array
@@ -33,22 +39,27 @@ class FrozenBytes:
     least_layer: Array
     least_embedding: Array
     least_head: Array
+    moments_layer: Array
+    moments_embedding: Array
+    moments_head: Array
 
 
 def frozen_bytes(
-    training: Training,
-    cost: ModelCost,
+    costs: tuple[ModelSpec, Workload, ModelCost],
     key: Ints,
     parallels: tuple[DataParallelism, DataParallelism],
     copied: Array,
+    stages: Ints,
     *,
     eight_bit: bool = False,
 ) -> FrozenBytes:
-    """Frozen weights on the device; ``copied``: bytes of a token table that the head does not hold again.
+    """Frozen weights on the device; ``copied``: bytes of a token table that one of ``stages`` does not hold again.
 
     ``eight_bit``: with 8-bit copies of the layers' dense weights, which ZeRO-3 casts from what it gathers.  Norms and
     routers, below a hundredth of a layer, are counted among them.
     """
+    model, workload, cost = costs
+    training = workload.trained
     resident = float(training.reference_at == "resident")
     here: list[Array] = []
     least: list[Array] = []
@@ -64,7 +75,39 @@ def frozen_bytes(
     if eight_bit:
         each = np.where(parallels[0].zero >= 3, 0.0, EIGHT_BIT_COPIES)
         here[0] = here[0] + each[:, None] * cost.layers.dense_parameters[key]
-    return FrozenBytes(*here, *least)
+    moments = _moments(further_moments(model, workload, cost.keys), cost, key, parallels, stages)
+    held = [frozen + further for frozen, further in zip(here, moments, strict=True)]
+    return FrozenBytes(
+        layer=held[0],
+        embedding=held[1],
+        head=held[2],
+        least_layer=least[0],
+        least_embedding=least[1],
+        least_head=least[2],
+        moments_layer=moments[0],
+        moments_embedding=moments[1],
+        moments_head=moments[2],
+    )
+
+
+def _moments(
+    further: FurtherMoments | None,
+    cost: ModelCost,
+    key: Ints,
+    parallels: tuple[DataParallelism, DataParallelism],
+    stages: Ints,
+) -> tuple[Array, Array, Array]:
+    """Further moments on the device: of layers [R, N], of embedding and head [R].
+
+    A pipeline's head may hold a second copy of the token table.
+    """
+    if further is None:
+        return np.zeros((len(key), cost.layers.dense_parameters.shape[1])), np.zeros(len(key)), np.zeros(len(key))
+    copied = (stages > 1).astype(np.float64)
+    dense, expert = ((each.optimizer_offload == 0) / np.where(each.zero >= 1, each.shards, 1.0) for each in parallels)
+    head = further.head[key] + copied * further.table_bytes * cost.table_copy_parameters[key]
+    layers = further.dense[key] * dense[:, None] + further.expert[key] * expert[:, None]
+    return layers, further.embedding[key] * dense, head * dense
 
 
 def frozen_working_bytes(zero: Ints, cost: ModelCost, key: Ints) -> Array:

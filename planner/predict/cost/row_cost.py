@@ -20,6 +20,7 @@ from planner.predict.cost.fixed_bytes import FixedBytes
 from planner.predict.cost.frozen_weights import FrozenBytes, frozen_bytes, frozen_working_bytes, gathered_unit
 from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.predict.cost.model_cost import ModelCost, layer_seconds, model_cost
+from planner.predict.cost.newton_schulz import with_orthogonalization
 from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
@@ -128,6 +129,7 @@ class CostModel:
         self.documents = packed_rows(workload) if hardware.physics.attention != "unfused" else None
         self.kind_sequence = model.layer_kind_sequence()
         self.kind_counts = np.bincount(self.kind_sequence, minlength=len(model.layer_kinds)).astype(float)
+        self._asked = model, workload, hardware
 
     def keyed(self, rows: StrategyRows) -> tuple[ModelCost, Ints]:
         """Cost table of the distinct sharding keys of ``rows``, and each row's key."""
@@ -155,8 +157,8 @@ class CostModel:
     def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
         cost, key = keyed or self.keyed(rows)
-        rows = rows_as_run(rows, self.hardware.physics)
-        dense, expert = parallelisms(rows, self._tensors_per_parameter(cost, key))
+        tensors, rows = self._tensors_per_parameter(cost, key), rows_as_run(rows, self.hardware.physics)
+        dense, expert = with_orthogonalization(parallelisms(rows, tensors), self._asked, cost, key)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
         more = 0.0 if self.documents is None else sharded_attention(rows, self.documents, self.workload)[:, None] - 1.0
@@ -182,7 +184,12 @@ class CostModel:
             layer_dense=layers.dense_parameters[key],
             layer_expert=layers.expert_parameters[key],
             frozen=frozen_bytes(
-                self.workload.trained, cost, key, (dense, expert), copied, eight_bit=self.hardware.eight_bit_weights
+                (self.model, self.workload, cost),
+                key,
+                (dense, expert),
+                copied,
+                rows.pp,
+                eight_bit=self.hardware.eight_bit_weights,
             ),
             embedding_forward_s=front[0],
             embedding_backward_s=front[1],

@@ -14,18 +14,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from planner.predict.collective import Collective, Groups
 from planner.predict.memory.states import WEIGHT_BYTES, by_deepspeed, gradient_bytes
 from planner.predict.physics.physics import Physics
+from planner.question.optimizers import OPTIMIZERS
 from planner.question.problem import Workload
 from planner.strategy.rows import StrategyRows
 from solver.arrays import Array, Ints, Mask
 
 GATHERS_PER_MICROBATCH = 2.0
 """ZeRO-3 drops the weights after the forward pass and gathers them again for the backward pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orthogonalization:
+    """Seconds in which an optimizer orthogonalizes matrices: [R] each (``planner.predict.cost.newton_schulz``)."""
+
+    per_parameter_s: Array
+    """Of a local parameter, on average."""
+    longest_s: Array
+    """Of the longest matrix, which one rank takes whole."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,8 @@ class DataParallelism:
     optimizer_offload: Ints
     tensors_per_parameter: Array
     """Weight tensors over local parameters, for frameworks that run a collective for each."""
+    orthogonalization: Orthogonalization | None = None
+    """What the update of matrices takes beside moving them; None = nothing."""
 
     @cached_property
     def shards(self) -> Array:
@@ -67,7 +81,7 @@ def parallelisms(rows: StrategyRows, tensors_per_parameter: Array) -> tuple[Data
     """Who shares the dense and the expert parameters."""
     replicate = rows.dp_replicate.astype(float)
     inner = rows.tp * np.where(rows.pp_inner > 0, rows.cp * rows.pp, 1)
-    columns = {
+    columns: dict[str, Any] = {
         "zero": rows.zero,
         "overlap_grad": rows.overlap_grad,
         "overlap_param": rows.overlap_param,
@@ -157,7 +171,10 @@ def microbatch_exchanges(
     """
     parameters, parallel = unit.parameters, unit.parallel
     zero, replica = parallel.zero, parallel.replica
-    often, whole = gathers_per_microbatch(parallel, framework), (zero == 2) & framework.zero_all_reduces
+    # DeepSpeed's Muon needs whole gradients in ZeRO-3 too (0.19.8 runtime/zero/stage3.py:360).
+    last = 3 if OPTIMIZERS[workload.optimizer].orthogonalizes else 2
+    often = gathers_per_microbatch(parallel, framework)
+    whole = (zero >= 2) & (zero <= last) & framework.zero_all_reduces
     if framework.deepspeed_where_needed:
         whole = whole & by_deepspeed(framework, zero, parallel.optimizer_offload)
     gradients, gathered = parameters * gradient_bytes(workload), parameters * WEIGHT_BYTES + unit.frozen_bytes

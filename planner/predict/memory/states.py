@@ -17,11 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.predict.physics.physics import TUNED, Physics
+from planner.question.optimizers import OPTIMIZERS
 from planner.question.problem import Workload
 from solver.arrays import Array, Ints, Mask
 
-MOMENT_BYTES: dict[str, float] = {"adam": 8.0, "adam_bf16_states": 4.0, "sgd": 4.0, "muon": 4.0}
-"""Bytes of optimizer moments a parameter: Adam two fp32 (or two bf16), SGD and Muon one fp32 momentum."""
+MOMENT_BYTES: dict[str, float] = {name: each.matrix_bytes for name, each in OPTIMIZERS.items()}
+"""Bytes of optimizer moments a parameter of a matrix; the others' are ``planner.predict.cost.further_moments``."""
 MASTER_BYTES = 4.0
 WEIGHT_BYTES = 2.0
 
@@ -57,7 +58,7 @@ def gradient_bytes(workload: Workload) -> float:
 
 
 def optimizer_bytes(workload: Workload) -> float:
-    """Master weight and moments of one parameter."""
+    """Master weight and moments of one parameter of a matrix."""
     return MASTER_BYTES + MOMENT_BYTES[workload.optimizer]
 
 
@@ -68,14 +69,17 @@ def state_bytes(
 
     PyTorch FSDP (``fp32_shards``, from ZeRO-2 on) shards fp32 parameters, which are their own master copy, and fp32
     gradients: 16 bytes with Adam; its 16-bit parameters exist only while gathered (whole between passes in ZeRO-2).
+    On the host every parameter counts as the one that keeps most.
     """
-    optimizer = optimizer_bytes(workload) / np.where(zero >= 1, shards, 1.0)
+    split = np.where(zero >= 1, shards, 1.0)
+    optimizer = optimizer_bytes(workload) / split
+    on_host = (MASTER_BYTES + OPTIMIZERS[workload.optimizer].widest_bytes) / split
     fsdp = framework.fp32_shards & (zero >= 2) & ~by_deepspeed(framework, zero, optimizer_offload)
     gradient = np.where(fsdp, MASTER_BYTES, gradient_bytes(workload))
     return StateBytes(
         weights=WEIGHT_BYTES / np.where(zero >= 3, np.where(fsdp, np.inf, shards), 1.0),
         gradients=gradient / np.where(zero >= 2, shards, 1.0),
         optimizer=np.where(optimizer_offload > 0, 0.0, optimizer),
-        host=np.where(optimizer_offload > 0, optimizer, 0.0),
+        host=np.where(optimizer_offload > 0, on_host, 0.0),
         passing=np.zeros(len(zero)),
     )

@@ -39,6 +39,8 @@ class KernelTraits:
     pads_vocabulary: bool = True
     """Whether a vocabulary whose shard is not a multiple of eight is padded to one where tensor parallelism does not
     force it to be; if not, its matmuls load element by element."""
+    newton_schulz: Literal["standard", "gram"] = "standard"
+    """How Muon iterates (``planner.predict.cost.newton_schulz``): on the matrix, or on its product with itself."""
     dropout: bool = False
     """Whether dropout is on (after both branches of a layer, and on attention scores), whose masks are kept: in runs
     whose source does not say; a plan follows its workload."""

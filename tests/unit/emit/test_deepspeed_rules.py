@@ -78,6 +78,7 @@ BROKEN: dict[str, list[RuleInput]] = {
     "E8": [given(replace(BASE, tp=2), optimizer="muon"), given(model=make_moe_model(), optimizer="muon")],
     "E9": [given(replace(BASE, optimizer_offload=True), optimizer="sgd")],
     "E10": [given(optimizer="adam_bf16_states")],
+    "K5": [given(optimizer="adafactor"), given(optimizer="adam_8bit")],
     "E11": [given(replace(BASE, ep=4)), given(replace(BASE, ep=3, dp_shard=3), make_moe_model())],
     "E12": [given(replace(BASE, ep=8), make_moe_model())],
     "E13": [given(replace(BASE, ep=4), make_moe_model().model_copy(update={"family": "glm4_moe"}))],

@@ -58,6 +58,8 @@ BROKEN: dict[str, RuleInput] = {
     "A8": given(Strategy(vpp=2, schedule="interleaved")),
     "A9": given(Strategy(overlap_grad_reduce=False)),
     "A13": given(Strategy(zero_stage=2), optimizer="muon"),
+    "K5": given(optimizer="adam_8bit"),
+    "O2": given(optimizer="lion", precision="fp16"),
     "A14": given(Strategy(cp=2, cp_kind="ring"), sequence_length=4094),
     "K3": given(Strategy(cp=2, cp_kind="ring"), sequences=Sequences(kind="packed", mean=512, packing="concatenated")),
     "A15": given(model=DENSE.model_copy(update={"learned_positions": 2048})),

@@ -61,6 +61,7 @@ BROKEN: dict[str, list[RuleInput]] = {
     "V2": [given(memory_gib=32)],
     "W1": [given(precision="fp8")],
     "W2": [given(optimizer="adam_bf16_states")],
+    "K5": [given(optimizer="adafactor"), given(optimizer="lion")],
     "W3": [
         given(optimizer="muon", precision="fp16"),
         given(Strategy(zero_stage=2), optimizer="muon"),

@@ -213,7 +213,7 @@ def test_a_program_of_another_model_is_told() -> None:
     ("more", "line"),
     [
         ("--context-parallel-size 2 --cp-comm-type a2a+p2p", "--cp-comm-type a2a+p2p (taken as a ring)"),
-        ("--optimizer lion", "--optimizer lion (taken as adam)"),
+        ("--optimizer soap", "--optimizer soap (taken as adam)"),
         (
             "--recompute-granularity selective --recompute-modules core_attn shared_experts",
             "--recompute-modules shared_experts",

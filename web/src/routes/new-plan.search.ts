@@ -1,9 +1,10 @@
 import { ANY, backendOfOldAddress } from "../lib/backends";
 import { oneOf, searchReader, text } from "../lib/search";
 import { KINDS, TASKS } from "../lib/training";
+import { OPTIMIZERS } from "../vocabulary";
 
 export const PRECISIONS = ["bf16", "fp16", "fp8"] as const;
-export const OPTIMIZERS = ["adam", "adam_bf16_states", "sgd", "muon"] as const;
+export { OPTIMIZERS } from "../vocabulary";
 export const OBJECTIVES = ["step_time", "devices", "cost"] as const;
 export const PREFERENCES = ["recommended", "fastest"] as const;
 
