@@ -20,14 +20,16 @@ from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.search.bound import BoundTerms
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
+from planner.search.near_leaves import NearLeaves
 from planner.search.row_context import joined, take
 from planner.search.search_result import DEGREES, Degrees, SearchResult
 from planner.search.split_terms import SplitRules
 from planner.strategy.rows import StrategyRows, distinct_rows
 from solver.arrays import Array, Ints
 
-ALTERNATIVE_SLACK = 1.04
-"""Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
+ALTERNATIVE_SLACK = 1.04 + 1e-9
+"""Strategies bounded up to this factor above the incumbent are kept in mind as alternatives: a hair more than the band
+of ``planner.search.recommend``, so that whatever is within that is known."""
 KEPT, TRIED = 8, 12
 """Strategies of each set of degrees that are kept, and that the back-end is asked for, a batch."""
 SAME = 1e-12
@@ -78,13 +80,17 @@ class Unsolved:
 
 
 class Alternatives:
-    """``count`` alternatives are wanted beside the best plan of ``result``, or beside the plans that are ``shown``."""
+    """``count`` alternatives are wanted beside the best plan of ``result``, or beside the plans that are ``shown``.
 
-    def __init__(self, count: int, result: SearchResult) -> None:
-        self.count, self.result = count, result
+    ``keeps_near``: whether to keep every strategy that was bounded and may still be one (``leaves``).
+    """
+
+    def __init__(self, count: int, result: SearchResult, *, keeps_near: bool = False) -> None:
+        self.count, self.result, self.keeps_near = count, result, keeps_near
         self._shown: tuple[Candidate, ...] | None = None
         self.cores: list[Postponed] = []
         self.layouts: list[Postponed] = []
+        self.leaves: list[NearLeaves] = []
         self._waiting: dict[Degrees, list[Unsolved]] = {}
 
     def wanted_below_s(self, cutoff_s: float) -> float:
@@ -134,6 +140,8 @@ class Alternatives:
         order, seen = leaves.order, len(dealt.known_s)
         bounds_s = np.concatenate([dealt.known_s, leaves.bounds[order[seen:]]])
         wanted = bounds_s < below_s
+        if self.keeps_near and wanted.any():
+            self.leaves.append(NearLeaves.of(leaves, order[wanted], bounds_s[wanted]))
         wanted[: len(left)] &= left
         at = np.flatnonzero(wanted)
         at = at[np.argsort(bounds_s[at], kind="stable")]

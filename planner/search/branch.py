@@ -77,7 +77,8 @@ class Search:
         self._left, self._later = LeftOpen(), DealtLater()
         # Where the recommended plan is preferred it may take the place of one of them.
         beside = problem.objective.prefer == "recommended"
-        self.alternatives = Alternatives(options.top_k + beside if options.top_k else 0, self.result)
+        count = options.top_k + beside if options.top_k else 0
+        self.alternatives = Alternatives(count, self.result, keeps_near=beside and count > 0)
 
     def start_again(self, incumbent: Incumbent) -> None:
         """Forget what was found; only a plan that is faster than ``incumbent`` counts."""
@@ -91,10 +92,9 @@ class Search:
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
         """Search for a candidate faster than ``cutoff_s``."""
-        cores, result = self.space.cores, self.result
-        counts = self.space.leaf_counts(cores)
-        result.bounded = int(counts.sum())
-        self._descend_waves(counts, cutoff_s)
+        result = self.result
+        result.bounded = int(self._leaf_counts.sum())
+        self.descend_waves(cutoff_s)
         self._deal_later(cutoff_s)
         result.refused = self.space.pruned
         result.enumerated = result.bounded
@@ -117,11 +117,16 @@ class Search:
         """All cores with their costs and bounds."""
         return CoreWaves(self.costs, self.space.cores, self.rules.limit_bytes)
 
-    def _descend_waves(self, counts: Ints, cutoff_s: float) -> None:
+    @cached_property
+    def _leaf_counts(self) -> Ints:
+        """Complete strategies under each core."""
+        return self.space.leaf_counts(self.space.cores)
+
+    def descend_waves(self, cutoff_s: float) -> None:
         """Descend into the cores, a wave at a time, until no later core can be the best plan or an alternative."""
         number = 0
         while (wave := self.waves.wave(number)) is not None:
-            here = counts[wave.index]
+            here = self._leaf_counts[wave.index]
             self.result.pruned[Pruned.NO_ROOM] += int(here[np.isinf(wave.cores.bounds)].sum())
             if not self._descend(wave, here, cutoff_s):
                 return
@@ -160,7 +165,7 @@ class Search:
             self.result.pruned[Pruned.BACKEND_RULES] += int(counts[picked[refused]].sum())
             picked = picked[~refused]
             layouts = self.bounded_layouts(wave.cores.take(picked), cutoff_s)
-            if not self._layouts_in_order(layouts, cutoff_s):
+            if not self.layouts_in_order(layouts, cutoff_s):
                 self._not_examined(bounds[order[stop:]], wave.rest_s)
                 return False
             position, batch = stop, NEXT_BATCH
@@ -188,7 +193,7 @@ class Search:
             bounds[here] = layout_bounds_s(shared.bound_terms(here), cores.table.layers, reliefs, self.limits, worth_s)
         return Postponed(layouts, key, bounds, cores.table)
 
-    def _layouts_in_order(self, layouts: Postponed, cutoff_s: float) -> bool:
+    def layouts_in_order(self, layouts: Postponed, cutoff_s: float) -> bool:
         """Bound the leaves of some layouts, a batch at a time; False when out of time."""
         bounds = layouts.bounds
         order, written = np.argsort(bounds, kind="stable"), np.zeros(len(bounds), dtype=np.bool_)
@@ -257,9 +262,9 @@ class Search:
         terms = shared.bound_terms(at)
         bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, self.wanted_s(cutoff_s))
         self.result.pruned[Pruned.NO_FAST_FIT] += int(np.isinf(bounds).sum())
-        return self._solve_in_order(Leaves(terms, reliefs, shared.table, bounds, at), cutoff_s)
+        return self.solve_in_order(Leaves(terms, reliefs, shared.table, bounds, at), cutoff_s)
 
-    def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
+    def solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""
         dealt = DealtBounds(leaves, self.rules, lambda: self.wanted_s(cutoff_s))
         left = np.ones(len(leaves.order), dtype=np.bool_)
@@ -284,7 +289,7 @@ class Search:
             self.result.pruned[Pruned.OWN_BOUND] += int((~dealt.seen).sum())
         self.result.pruned[Pruned.OWN_BOUND] += dealt.too_slow
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self.wanted_s(cutoff_s))
-        return rest is None or self._solve_in_order(rest, cutoff_s)
+        return rest is None or self.solve_in_order(rest, cutoff_s)
 
     def _take_up(self, bound_s: float, context: RowContext, cutoff_s: float) -> None:
         """Solve a strategy; one that may be dealt in any way near-evenly first, and exactly later."""
@@ -297,12 +302,6 @@ class Search:
             split = near_even_split
         if (candidate := self.solve(context, self._cutoff(cutoff_s), split)) is not None:
             self._record(candidate)
-
-    def collect(self, cutoff_s: float) -> Collected:
-        """The strategies that may be faster than ``cutoff_s``, with their bounds, in the order of a search."""
-        self.collected = []
-        self._descend_waves(self.space.leaf_counts(self.space.cores), cutoff_s)
-        return self.collected
 
     def run_in(self, collected: Collected, cutoff_s: float) -> SearchResult:
         """``run`` in those of some strategies, collected for a part that holds the one searched, that are of it."""

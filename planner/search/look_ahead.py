@@ -20,11 +20,12 @@ from planner.search.space import Space
 from planner.strategy.rows import first_of_each
 from solver.arrays import Ints
 
-MOST_DEGREES = 160
+MOST_DEGREES = 640
 MOST_LAYOUTS = 4_096
 """Sets of degrees, and layouts, that are looked at: they bound what looking ahead costs."""
-SMALL = {"micro_batch_size": 2, "vpp": 4}
-"""Values up to which all are tried, because they keep little; of the larger ones that of the lowest bound alone."""
+SMALL = {"micro_batch_size": 2, "vpp": 12}
+"""Values up to which all are tried, because they keep little or cost little to try; of the larger ones that of the
+lowest bound alone."""
 GUESSES = (1.6, 2.4, np.inf)
 """How many times the lowest bound the plan that is looked for may take, tried one after the other: every bound costs
 less, the nearer the cutoff is."""

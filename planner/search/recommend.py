@@ -30,6 +30,7 @@ from planner.predict.candidate import Candidate
 from planner.predict.memory.fit_chance import memory_ratio
 from planner.search.across_backends import Entry
 from planner.search.branch import Search
+from planner.search.collect import collect
 from planner.search.dealt_later import Collected
 from planner.search.mechanisms import MECHANISMS, Plain, has_common_shape, mechanisms_of
 from planner.search.options import Incumbent, Progress, SearchProgress
@@ -149,7 +150,7 @@ class Near:
 
     def collected(self, limit_bytes: float, part: Plain) -> Collected:
         """The strategies of a part that may be within a limit and the band."""
-        return self._search(limit_bytes, part).collect(self.below_s)
+        return collect(self._search(limit_bytes, part), self.search, self.below_s)
 
     def _search(self, limit_bytes: float, part: Plain) -> Search:
         """The search of the fastest plan, to be run again."""
