@@ -98,6 +98,21 @@ def optimizer_places_s(local: Array, workload: Workload, hardware: Hardware) -> 
     return on_device_s, crossing_s + local * (2.0 * state + further) / HOST_OPTIMIZER_BYTES_PER_S
 
 
+def with_traffic(
+    units: Sequence[GatheredUnit],
+    workload: Workload,
+    hardware: Hardware,
+    forward_s: Array,
+    backward_s: Array,
+) -> tuple[Array, Array]:
+    """Forward and backward of one layer or end with the ZeRO-2/3 traffic of its parameters: two [R]."""
+    if not np.any(units[0].parallel.zero >= 2):
+        return forward_s, backward_s
+    used = [unit for unit in units if np.any(unit.parameters) or np.any(unit.frozen_bytes)] or units[:1]
+    extra_f, extra_b = microbatch_s(used, workload, hardware, forward_s, backward_s)
+    return forward_s + extra_f, backward_s + extra_b
+
+
 def microbatch_s(
     units: Sequence[GatheredUnit],
     workload: Workload,

@@ -15,7 +15,7 @@ import numpy as np
 from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
 from planner.predict.cost.as_run import rows_as_run
-from planner.predict.cost.data_parallel import microbatch_s, tail_s
+from planner.predict.cost.data_parallel import tail_s, with_traffic
 from planner.predict.cost.fixed_bytes import FixedBytes
 from planner.predict.cost.frozen_weights import FrozenBytes, frozen_bytes, frozen_working_bytes, gathered_unit
 from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
@@ -24,7 +24,7 @@ from planner.predict.cost.newton_schulz import with_orthogonalization
 from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
-from planner.predict.cost.step_payload import DataParallelism, GatheredUnit, hop_parts, parallelisms, table_bytes
+from planner.predict.cost.step_payload import DataParallelism, hop_parts, parallelisms, table_bytes
 from planner.predict.cost.uneven_rows import sharded_attention, uneven_column
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, PackedKeys
 from planner.predict.memory.framework_memory import (
@@ -233,14 +233,15 @@ class CostModel:
     ) -> tuple[tuple[Array, Array], tuple[Array, Array], Array]:
         """Forward and backward of both ends with ZeRO-2/3 traffic, and frozen bytes of a table that is there twice."""
         first, last, (dense, expert) = cost.embedding, cost.head, parallels
+        at_work = self.workload, self.hardware
         copied = np.where(rows.pp == 1, cost.table_copy_bytes[key], 0.0)
         front_units = [gathered_unit(first, first.dense_parameters[key], dense, "dense", key)]
-        front = self._with_traffic(first.forward_s[key], first.backward_s[key], front_units)
+        front = with_traffic(front_units, *at_work, first.forward_s[key], first.backward_s[key])
         back_units = (
             gathered_unit(last, head_dense, dense, "dense", key, copied),
             gathered_unit(last, last.expert_parameters[key], expert, "expert", key),
         )
-        back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
+        back = with_traffic(back_units, *at_work, last.forward_s[key], last.backward_s[key])
         return front, back, copied
 
     def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
@@ -361,18 +362,9 @@ class CostModel:
                     gathered_unit(layers, layers.dense_parameters[at], dense, "dense", at),
                     gathered_unit(layers, layers.expert_parameters[at], expert, "expert", at),
                 )
-                forward_s[:, kind], backward_s[:, kind] = self._with_traffic(
-                    forward_s[:, kind], backward_s[:, kind], units
-                )
+                before = forward_s[:, kind], backward_s[:, kind]
+                forward_s[:, kind], backward_s[:, kind] = with_traffic(units, self.workload, self.hardware, *before)
         return forward_s, backward_s
-
-    def _with_traffic(self, forward_s: Array, backward_s: Array, units: Sequence[GatheredUnit]) -> tuple[Array, Array]:
-        """Forward and backward of one layer or end with the ZeRO-2/3 traffic of its parameters: two [R]."""
-        if not np.any(units[0].parallel.zero >= 2):
-            return forward_s, backward_s
-        used = [unit for unit in units if np.any(unit.parameters) or np.any(unit.frozen_bytes)] or units[:1]
-        extra_f, extra_b = microbatch_s(used, self.workload, self.hardware, forward_s, backward_s)
-        return forward_s + extra_f, backward_s + extra_b
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """Working copies of ZeRO-2/3, and buckets."""
