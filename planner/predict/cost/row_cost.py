@@ -164,9 +164,8 @@ class CostModel:
         more = 0.0 if self.documents is None else sharded_attention(rows, self.documents, self.workload)[:, None] - 1.0
         forward_s = forward_s + more * layers.attention_forward_s[key]
         backward_s = backward_s + more * layers.attention_backward_s[key]
-        # Without a pipeline head and embedding share one token table.
-        head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
-        front, back, copied = self._ends_s(rows, cost, key, head_dense, (dense, expert))
+        front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
+        of_model, copies = (self.model, self.workload, cost), self.hardware.eight_bit_weights
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
         of_stage = (layers.dense_parameters[key], dense), (layers.expert_parameters[key], expert)
@@ -183,14 +182,7 @@ class CostModel:
             relieved_bytes=layers.saved_bytes[at, key],
             layer_dense=layers.dense_parameters[key],
             layer_expert=layers.expert_parameters[key],
-            frozen=frozen_bytes(
-                (self.model, self.workload, cost),
-                key,
-                (dense, expert),
-                copied,
-                rows.pp,
-                eight_bit=self.hardware.eight_bit_weights,
-            ),
+            frozen=frozen_bytes(of_model, key, (dense, expert), copied, rows.pp, eight_bit=copies),
             embedding_forward_s=front[0],
             embedding_backward_s=front[1],
             head_forward_s=back[0],
@@ -228,11 +220,14 @@ class CostModel:
         rows: StrategyRows,
         cost: ModelCost,
         key: Ints,
-        head_dense: Array,
         parallels: tuple[DataParallelism, DataParallelism],
-    ) -> tuple[tuple[Array, Array], tuple[Array, Array], Array]:
-        """Forward and backward of both ends with ZeRO-2/3 traffic, and frozen bytes of a table that is there twice."""
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array], Array, Array]:
+        """Forward and backward of both ends with ZeRO-2/3 traffic, the head's dense parameters, and frozen bytes.
+
+        Those of a token table that is there twice: without a pipeline head and embedding share one.
+        """
         first, last, (dense, expert) = cost.embedding, cost.head, parallels
+        head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
         at_work = self.workload, self.hardware
         copied = np.where(rows.pp == 1, cost.table_copy_bytes[key], 0.0)
         front_units = [gathered_unit(first, first.dense_parameters[key], dense, "dense", key)]
@@ -242,7 +237,7 @@ class CostModel:
             gathered_unit(last, last.expert_parameters[key], expert, "expert", key),
         )
         back = with_traffic(back_units, *at_work, last.forward_s[key], last.backward_s[key])
-        return front, back, copied
+        return front, back, head_dense, copied
 
     def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
         """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""
