@@ -21,7 +21,8 @@ _EXPERTS = "num_experts num_local_experts n_routed_experts moe_num_experts"
 
 SMALL: dict[str, Any] = {
     **_each(_LAYERS, 5),
-    **_each("hidden_size n_embd d_model out_hidden_size embed_dim projection_hidden_size", 96),
+    **_each("hidden_size n_embd d_model out_hidden_size embed_dim projection_hidden_size text_hidden_size", 96),
+    **_each("vision_hidden_size projection_dim", 96),
     **_each(_HEADS, 6),
     **_each("num_key_value_heads num_kv_heads", 2),
     "head_dim": 16,
@@ -88,12 +89,53 @@ CHANGES: dict[str, list[Any]] = {
     "indexer_types": [["full", "shared", "full", "shared", "shared"]],
     "layer_types": [["linear_attention", "full_attention", "full_attention", "linear_attention", "full_attention"]],
     "block_multiple_of": [32],
+    "num_query_tokens": [5],
+    "cross_attention_frequency": [1, 3],
+    **_each("resampler_depth downsample_factor", [1]),
+    **_each("resampler_n_latents output_channels num_patches", [24]),
+    **_each("projector_hidden_size mlp_dim alignment_intermediate_size projection_dim", [72]),
+    "global_attn_indexes": [[1, 3]],
+    "window_size": [28],
+    **_each("base_channels", [64]),
+    "channel_multiplier": [[1, 2, 2]],
+    **_each("num_res_blocks", [3]),
 }
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
 
 
+HOLDERS = (
+    "text_config",
+    "vision_config",
+    "qformer_config",
+    "perceiver_config",
+    "vq_config",
+    "high_res_vision_config",
+    "adapter_config",
+)
+"""Nested configs whose keys are set and changed too."""
+
+_ROPE_BY_KIND = {
+    kind: {"rope_type": "default", "rope_theta": 10000.0} for kind in ("full_attention", "sliding_attention")
+}
+
 LISTED: dict[str, dict[str, Any]] = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]},
+    "chameleon": {"vocabulary_map": {"<image>": 8}},
+    "cohere_compass": {"text_config.rope_parameters": _ROPE_BY_KIND},
+    "cohere_compass_text": {"rope_parameters": _ROPE_BY_KIND},
+    "deepseek_ocr2": {
+        "text_config.mlp_layer_types": ["dense", "sparse", "sparse", "sparse", "sparse"],
+        "text_config.num_experts_per_tok": 2,
+        "vision_config.encoder_config": {"hidden_size": 896, "num_attention_heads": 14, "num_key_value_heads": 2},
+    },
+    "emu3": {
+        "vocabulary_map": {"<image>": 8, "<|extra_200|>": 9},
+        "vq_config.hidden_size": 1024,
+        "vq_config.num_attention_heads": 1,
+    },
+    "granite4_vision": {"downsample_rate": "1/2", "deepstack_layer_map": [[1, 0], [2, 1]]},
+    "nemotron_h_omni": {"vision_config.video_temporal_patch_size": 2},
+    "hunyuan_vl": {"text_config.rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
 }
 """Keys without which a class does not build."""
 
@@ -236,7 +278,7 @@ def small_config(model_type: str, class_name: str) -> tuple[Any, Any | None]:
 def _paths(config: Any) -> dict[str, Any]:
     holders = [("", config)] + [
         (f"{name}.", getattr(config, name))
-        for name in ("text_config", "vision_config")
+        for name in HOLDERS
         if getattr(getattr(config, name, None), "model_type", "")
     ]
     return {
@@ -253,7 +295,7 @@ def changed_configs(small: Any) -> list[tuple[str, Any]]:
     found = []
     for prefix, holder in [
         ("", small),
-        *((f"{name}.", getattr(small, name, None)) for name in ("text_config", "vision_config")),
+        *((f"{name}.", getattr(small, name, None)) for name in HOLDERS),
     ]:
         if holder is None:
             continue

@@ -132,7 +132,7 @@ class VisionSpec(Document):
     """A vision tower in front of the language model: a ViT whose patches become ``tokens_per_image`` LLM tokens."""
 
     hidden_size: int = Field(gt=0)
-    num_layers: int = Field(gt=0)
+    num_layers: int = Field(ge=0)
     layer: LayerSpec
     rope: bool = Field(default=False, description="rotary positions inside the tower (qwen2_vl)")
     patches_per_image: int = Field(gt=0)
