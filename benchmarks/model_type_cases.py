@@ -18,12 +18,14 @@ def _each(names: str, value: Any) -> dict[str, Any]:
 _LAYERS = "num_hidden_layers n_layer num_layers depth encoder_layers"
 _HEADS = "num_attention_heads n_head num_heads attention_heads encoder_attention_heads"
 _INNER = "intermediate_size n_inner ffn_dim ffn_hidden_size dff encoder_ffn_dim"
-_NESTED = ("text_config", "vision_config", "audio_config")
 _EXPERTS = "num_experts num_local_experts n_routed_experts moe_num_experts"
 
 SMALL: dict[str, Any] = {
     **_each(_LAYERS, 5),
-    **_each("hidden_size n_embd d_model out_hidden_size embed_dim projection_hidden_size output_dim", 96),
+    **_each(
+        "hidden_size n_embd d_model out_hidden_size embed_dim projection_hidden_size output_dim text_hidden_size", 96
+    ),
+    **_each("vision_hidden_size projection_dim", 96),
     **_each(_HEADS, 6),
     **_each("num_key_value_heads num_kv_heads", 2),
     "head_dim": 16,
@@ -96,12 +98,36 @@ CHANGES: dict[str, list[Any]] = {
     **_each("hc_mult hc_count o_groups", [3]),
     **_each("o_lora_rank hc_lowrank gated_norm_rank index_block_size", [20]),
     "num_attention_heads_per_layer": [[6, 4, 2, 6, 4]],
+    "num_query_tokens": [5],
+    "cross_attention_frequency": [1, 3],
+    **_each("resampler_depth downsample_factor", [1]),
+    **_each("resampler_n_latents output_channels num_patches", [24]),
+    **_each("projector_hidden_size mlp_dim alignment_intermediate_size projection_dim", [72]),
+    "global_attn_indexes": [[1, 3]],
+    "window_size": [28],
+    **_each("base_channels", [64]),
+    "channel_multiplier": [[1, 2, 2]],
+    **_each("num_res_blocks", [3]),
 }
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
 
 
 _ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 _WHOLE_GROUPS = {"audio_config.intermediate_size": 384}
+HOLDERS = (
+    "text_config",
+    "vision_config",
+    "audio_config",
+    "qformer_config",
+    "perceiver_config",
+    "vq_config",
+    "high_res_vision_config",
+    "adapter_config",
+)
+"""Nested configs whose keys are set and changed too."""
+
+_ROPE_BY_KIND = dict.fromkeys(("full_attention", "sliding_attention"), _ROPE)
+
 LISTED: dict[str, dict[str, Any]] = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
     "dbrx": {
@@ -130,6 +156,22 @@ LISTED: dict[str, dict[str, Any]] = {
     "glmasr": _WHOLE_GROUPS,
     "voxtral": {**_WHOLE_GROUPS, "audio_config.encoder_ffn_dim": 384},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]},
+    "chameleon": {"vocabulary_map": {"<image>": 8}},
+    "cohere_compass": {"text_config.rope_parameters": _ROPE_BY_KIND},
+    "cohere_compass_text": {"rope_parameters": _ROPE_BY_KIND},
+    "deepseek_ocr2": {
+        "text_config.mlp_layer_types": ["dense", "sparse", "sparse", "sparse", "sparse"],
+        "text_config.num_experts_per_tok": 2,
+        "vision_config.encoder_config": {"hidden_size": 896, "num_attention_heads": 14, "num_key_value_heads": 2},
+    },
+    "emu3": {
+        "vocabulary_map": {"<image>": 8, "<|extra_200|>": 9},
+        "vq_config.hidden_size": 1024,
+        "vq_config.num_attention_heads": 1,
+    },
+    "granite4_vision": {"downsample_rate": "1/2", "deepstack_layer_map": [[1, 0], [2, 1]]},
+    "nemotron_h_omni": {"vision_config.video_temporal_patch_size": 2},
+    "hunyuan_vl": {"text_config.rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
 }
 """Keys without which a class does not build, or does not run."""
 
@@ -272,7 +314,7 @@ def small_config(model_type: str, class_name: str) -> tuple[Any, Any | None]:
 def _paths(config: Any) -> dict[str, Any]:
     holders = [("", config)] + [
         (f"{name}.", getattr(config, name))
-        for name in _NESTED
+        for name in HOLDERS
         if getattr(getattr(config, name, None), "model_type", "")
     ]
     return {
@@ -297,7 +339,7 @@ def changed_configs(small: Any) -> list[tuple[str, Any]]:
     found = []
     for prefix, holder in [
         ("", small),
-        *((f"{name}.", getattr(small, name, None)) for name in _NESTED),
+        *((f"{name}.", getattr(small, name, None)) for name in HOLDERS),
     ]:
         if holder is None:
             continue
@@ -331,7 +373,7 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
         return None
     try:
         config = copy.deepcopy(config)
-        for name in _NESTED:  # what is said of the whole does not reach the parts
+        for name in HOLDERS:  # what is said of the whole does not reach the parts
             if getattr(config, name, None) is not None:
                 getattr(config, name)._attn_implementation = "eager"
         if getattr(config, "index_topk", None):  # the classes score all tokens and mask those that are not chosen

@@ -99,14 +99,15 @@ def class_defaults() -> dict[str, Any]:
 
     from planner.model.hf_config.audio_models import AUDIO_MODELS
     from planner.model.hf_config.tables import TABLES
+    from planner.model.hf_config.tables.images import IMAGE_MODELS
     from planner.model.hf_config.tables.nested import NESTED
     from planner.model.hf_config.vision_models import VISION_MODELS
 
     types = {}
     audio = {*AUDIO_MODELS, *(each.encoder for each in AUDIO_MODELS.values())}
-    for model_type in sorted(
-        {*TABLES, *NESTED, *VISION_MODELS, *audio, "falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese"}
-    ):
+    towers = image_part_types()
+    other = {"falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese"}
+    for model_type in sorted({*TABLES, *NESTED, *VISION_MODELS, *IMAGE_MODELS, *towers, *audio, *other}):
         known = CONFIG_MAPPING[model_type]
         base = {field.name for field in dataclasses.fields(transformers.PreTrainedConfig)}
         fields = {field.name: field.default for field in dataclasses.fields(known)}
@@ -125,8 +126,60 @@ def class_defaults() -> dict[str, Any]:
         aliases = {name: key for name, key in known.attribute_map.items() if key in plain}
         # Keys that the file holds under another name than the class's own field.
         aliases |= {key: name for name, key in known.attribute_map.items() if name in plain and key not in plain}
+        if model_type in towers:
+            plain |= _listed(known(), base)
         types[model_type] = {"defaults": dict(sorted(plain.items())), "aliases": dict(sorted(aliases.items()))}
+        if model_type in IMAGE_MODELS:
+            types[model_type]["absent"] = _absent(known(), base)
     return {"source": f"transformers {transformers.__version__}", "types": types}
+
+
+def image_part_types() -> set[str]:
+    """``model_type`` of the parts beside the language model of the families in the table of image models."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    from planner.model.hf_config.tables.images import IMAGE_MODELS
+
+    def within(config: Any) -> set[str]:
+        found = set()
+        for holder in getattr(config, "sub_configs", {}):
+            part = getattr(config, holder, None)
+            if part is not None and holder != "text_config":
+                found |= {part.model_type} | within(part)
+        return found
+
+    return {kind for family in IMAGE_MODELS for kind in within(CONFIG_MAPPING[family]()) if kind}
+
+
+def _listed(config: Any, base: set[str]) -> dict[str, Any]:
+    """Keys whose default is a list of integers."""
+    return {
+        key: list(value)
+        for key, value in vars(config).items()
+        if key not in base
+        and isinstance(value, (list, tuple))
+        and value
+        and all(isinstance(item, int) and not isinstance(item, bool) for item in value)
+    }
+
+
+def _absent(config: Any, base: set[str]) -> dict[str, Any]:
+    """What each part is where the config holds none: its type and the keys that are not its class's defaults."""
+    found = {}
+    for holder in getattr(config, "sub_configs", {}):
+        part = getattr(config, holder, None)
+        if part is None:
+            continue
+        own = type(part)().to_dict()
+        changed = {
+            key: value
+            for key, value in part.to_dict().items()
+            if key not in base
+            and (value is None or isinstance(value, (bool, int, float, str)))
+            and (key not in own or own[key] != value)
+        }
+        found[holder] = {"model_type": part.model_type, **dict(sorted(changed.items()))}
+    return dict(sorted(found.items()))
 
 
 def main() -> int:

@@ -206,7 +206,7 @@ class VisionSpec(Document):
     """
 
     hidden_size: int = Field(gt=0)
-    num_layers: int = Field(gt=0)
+    num_layers: int = Field(ge=0)
     layer: LayerSpec
     rope: bool = Field(default=False, description="rotary positions inside the tower (qwen2_vl)")
     patches_per_image: int = Field(gt=0)

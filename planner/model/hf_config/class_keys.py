@@ -30,6 +30,7 @@ class ClassKeys:
     def __init__(self, reader: ConfigReader, model_type: str) -> None:
         known = class_defaults().get(model_type, {})
         self.reader = reader
+        self.model_type = model_type
         self.defaults: dict[str, Any] = known.get("defaults", {})
         self._names: dict[str, tuple[str, ...]] = {}
         for other, key in known.get("aliases", {}).items():

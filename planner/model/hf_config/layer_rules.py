@@ -60,6 +60,13 @@ def listed_as(*words: str, period: int | None = None, key: str = "sliding_window
     return rule
 
 
+def reference_windows(keys: ClassKeys, num_layers: int) -> list[int | None]:
+    """All layers slide over what is generated and see all of the prompt: in training they see all tokens."""
+    _kinds(keys.reader, "layer_types", num_layers, (_FULL, "reference_sliding_attention"))
+    keys.optional("sliding_window")
+    return [None] * num_layers
+
+
 def full_every(period: int | str, first_full: bool = False) -> WindowRule:
     """All layers slide but every ``period``-th (a number or a key): the last of a period, or its first."""
 

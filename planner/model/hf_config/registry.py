@@ -14,6 +14,7 @@ from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
 from planner.model.hf_config.gemma_family import import_gemma
 from planner.model.hf_config.gpt_family import import_bloom, import_gpt2, import_gpt_neox, import_mpt, import_opt
+from planner.model.hf_config.image_models import import_image_model
 from planner.model.hf_config.llama_family import (
     GLM4,
     GRANITE,
@@ -38,6 +39,7 @@ from planner.model.hf_config.nemotron_family import import_nemotron_h
 from planner.model.hf_config.older_families import import_falcon, import_gpt_bigcode, import_gpt_neox_japanese
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.tables import TABLES
+from planner.model.hf_config.tables.images import IMAGE_MODELS
 from planner.model.hf_config.tables.nested import NESTED
 from planner.model.hf_config.unmodelled import UNMODELLED
 from planner.model.hf_config.vision_family import import_gemma3, import_llava, import_qwen_vl
@@ -123,7 +125,13 @@ def _audio(family: str) -> Importer:
     return lambda reader, name: import_audio_model(reader, name, family, _import_text)
 
 
+def _images(family: str) -> Importer:
+    entry = IMAGE_MODELS[family]
+    return lambda reader, name: import_image_model(reader, name, family, entry, _import_text)
+
+
 IMPORTERS: dict[str, Importer] = TEXT_IMPORTERS | {
+    **{family: _images(family) for family in IMAGE_MODELS},
     **{family: _audio(family) for family in AUDIO_MODELS},
     **{family: _vision(family) for family in VISION_MODELS},
     **{

@@ -125,6 +125,8 @@ def _deepseek(_: ConfigReader, tower_reader: ConfigReader, text: int) -> VisionS
 
 VISION_MODELS: dict[str, tuple[str, Projected]] = {
     "cohere2_vision": ("cohere2", _cohere2),
+    "cohere_compass": ("cohere_compass_text", _qwen3),
+    "cosmos3_omni": ("qwen3_vl_text", _qwen3),
     "deepseek_vl": ("llama", _deepseek),
     "glm46v": ("glm4v_text", _glm4v),
     "glm4v": ("glm4v_text", _glm4v),

@@ -10,6 +10,7 @@ _LATENT = Decoder(latent=True, head_dim=None)
 
 DENSE: dict[str, Decoder] = {
     "arcee": Decoder(gated=False, mlp_bias="mlp_bias"),
+    "cohere_compass_text": Decoder(norm="layer_no_bias", parallel=True, epsilon="layer_norm_eps", windows=listed),
     "cwm": Decoder(qkv_bias=False, output_bias=False, windows=full_every(4, first_full=True)),
     "ernie4_5": Decoder(qkv_bias="use_bias", output_bias="use_bias", mlp_bias="use_bias"),
     "exaone4": Decoder(
