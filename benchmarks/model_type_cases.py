@@ -18,7 +18,7 @@ def _each(names: str, value: Any) -> dict[str, Any]:
 _LAYERS = "num_hidden_layers n_layer num_layers depth encoder_layers"
 _HEADS = "num_attention_heads n_head num_heads attention_heads encoder_attention_heads"
 _INNER = "intermediate_size n_inner ffn_dim ffn_hidden_size dff encoder_ffn_dim"
-_NESTED = ("text_config", "vision_config", "audio_config")
+_NESTED = ("text_config", "vision_config", "audio_config", "encoder_config", "projector_config")
 _EXPERTS = "num_experts num_local_experts n_routed_experts moe_num_experts"
 
 SMALL: dict[str, Any] = {
@@ -72,7 +72,10 @@ CHANGES: dict[str, list[Any]] = {
     **_each("dense_intermediate_size intermediate_size_mlp", [72]),
     **_each("patch_size image_size", [28]),
     "spatial_merge_size": [1],
-    "num_mel_bins": [72],
+    **_each("num_mel_bins input_dim", [72]),
+    **_each("feedforward_mult conv_expansion_factor cross_attention_frequency", [3]),
+    **_each("max_pos_emb dim_head output_dim conv_kernel_size context_size", [24]),
+    "window_size": [20],
     **_each("max_source_positions downsample_hidden_size", [64]),
     **_each("audio_merge_size downsample_factor", [2]),
     **_each("linear_num_key_heads index_n_heads", [2]),
@@ -98,7 +101,10 @@ CHANGES: dict[str, list[Any]] = {
 
 
 _WHOLE_GROUPS = {"audio_config.intermediate_size": 384}
+_QFORMER = {"projector_config.encoder_hidden_size": 96}
 LISTED: dict[str, dict[str, Any]] = {
+    "granite_speech": _QFORMER,
+    "granite_speech_plus": _QFORMER,
     "glmasr": _WHOLE_GROUPS,
     "voxtral": {**_WHOLE_GROUPS, "audio_config.encoder_ffn_dim": 384},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]},
@@ -332,12 +338,16 @@ def tower_flops(model: Any, spec: ModelSpec) -> int:
     from torch.utils.flop_counter import FlopCounterMode
 
     (tower,) = spec.further_towers
-    audio = model.config.audio_config
-    # Whisper's convolutions halve the frames; the others take chunks of a reference clip.
+    audio = getattr(model.config, "audio_config", None) or model.config.encoder_config
+    # Whisper's convolutions halve the frames; the others take chunks of a reference clip, or their inputs as they are.
     positions = getattr(audio, "max_source_positions", None) or getattr(audio, "max_position_embeddings", 0)
-    frames = 2 * positions if positions == tower.runs[0].units_per_item else REFERENCE_FRAMES
+    units = tower.runs[0].units_per_item
+    frames = 2 * positions if positions == units else REFERENCE_FRAMES
+    whole = hasattr(audio, "input_dim")
     known = {
-        "input_features": torch.zeros(1, audio.num_mel_bins, frames),
+        "input_features": torch.zeros(1, units, audio.input_dim)
+        if whole
+        else torch.zeros(1, audio.num_mel_bins, frames),
         "input_features_mask": torch.ones(1, frames, dtype=torch.long),
         "padding_mask": torch.ones(1, 160 * frames, dtype=torch.long),
         "input_ids": torch.full((1, tower.tokens_per_item), getattr(model.config, "audio_token_id", None) or 0),

@@ -103,7 +103,7 @@ def class_defaults() -> dict[str, Any]:
     from planner.model.hf_config.vision_models import VISION_MODELS
 
     types = {}
-    audio = {*AUDIO_MODELS, *(each.encoder for each in AUDIO_MODELS.values())}
+    audio = {"blip_2_qformer", *AUDIO_MODELS, *(each.encoder for each in AUDIO_MODELS.values())}
     for model_type in sorted(
         {*TABLES, *NESTED, *VISION_MODELS, *audio, "falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese"}
     ):

@@ -21,7 +21,7 @@ SURVEY: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))
 EXACT = sorted(name for name, found in SURVEY["types"].items() if found["verdict"] == "exact")
 QUICK = (
     *("seed_oss", "ernie4_5_moe", "glm4_moe_lite", "cohere", "qwen3_vl", "mistral3", "gptj", "minimax_m2"),
-    *("voxtral", "qwen3_asr"),
+    *("voxtral", "qwen3_asr", "granite_speech"),
 )
 """One of each kind of structure: biases, dense first layers, latent, parallel, towers, plain MLP, wide query norms."""
 

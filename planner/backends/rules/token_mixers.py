@@ -14,6 +14,8 @@ MIXER_WORDS: Mapping[str, str] = {
     "mamba2": "Mamba-2",
     "lightning": "lightning attention",
     "short_conv": "short convolutions",
+    "conv_module": "a convolution module",
+    "window_cross": "cross-attention to windows of frames",
     "none": "an MLP or experts alone",
 }
 

@@ -45,7 +45,7 @@ _BY_MECHANISM: dict[str, str] = {
     _ENCODER_DECODER: "bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder florence2 fsmt led longt5"
     " m2m_100 marian mbart mt5 mvp nllb-moe pegasus pegasus_x pix2struct plbart prophetnet seamless_m4t seamless_m4t_v2"
     " switch_transformers t5 t5gemma t5gemma2 trocr udop umt5 vision-encoder-decoder whisper",
-    _AUDIO: "fun_asr_nano granite_speech granite_speech_plus kyutai_speech_to_text moshi"
+    _AUDIO: "fun_asr_nano kyutai_speech_to_text moshi"
     " musicgen musicgen_melody nemo_speechlm phi4_multimodal qwen2_5_omni"
     " qwen3_omni_moe vibevoice_asr "
     " voxtral_realtime",
