@@ -47,6 +47,13 @@ SMALL: dict[str, Any] = {
     **_each("chunk_size mamba_chunk_size block_size index_topk", 16),
     "mamba_dt_rank": 9,
     **_each("moe_shared_expert_intermediate_size", 36),
+    **_each("encoder_layers", 5),
+    **_each("decoder_layers num_decoder_layers", 4),
+    **_each("encoder_attention_heads decoder_attention_heads", 6),
+    **_each("encoder_ffn_dim d_ff", 112),
+    "decoder_ffn_dim": 144,
+    "d_kv": 20,
+    **_each("src_vocab_size tgt_vocab_size decoder_vocab_size", 1024),
     "layers_block_type": ["linear_attention", "mlp", "full_attention", "moe", "linear_attention"],
 }
 """Keys of the small config, set where the class has them and still builds; in this order."""
@@ -88,6 +95,15 @@ CHANGES: dict[str, list[Any]] = {
     "indexer_types": [["full", "shared", "full", "shared", "shared"]],
     "layer_types": [["linear_attention", "full_attention", "full_attention", "linear_attention", "full_attention"]],
     "block_multiple_of": [32],
+    **_each("encoder_layers decoder_layers num_decoder_layers num_sparse_encoder_layers", [3]),
+    **_each("encoder_attention_heads decoder_attention_heads", [12]),
+    **_each("encoder_ffn_dim decoder_ffn_dim d_ff", [200]),
+    **_each("d_kv relative_attention_num_buckets embedding_size type_vocab_size", [24]),
+    **_each("encoder_sparse_step num_sparse_decoder_layers", [2]),
+    "feed_forward_proj": ["relu", "gated-silu"],
+    **_each("src_vocab_size tgt_vocab_size decoder_vocab_size", [1536]),
+    **_each("max_source_positions max_target_positions num_mel_bins", [96]),
+    "attention_type": ["original_full"],
 }
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
 
@@ -233,10 +249,13 @@ def small_config(model_type: str, class_name: str) -> tuple[Any, Any | None]:
     return small, default if builds else None
 
 
+_HOLDERS = ("text_config", "vision_config", "encoder", "decoder")
+
+
 def _paths(config: Any) -> dict[str, Any]:
     holders = [("", config)] + [
         (f"{name}.", getattr(config, name))
-        for name in ("text_config", "vision_config")
+        for name in _HOLDERS
         if getattr(getattr(config, name, None), "model_type", "")
     ]
     return {
@@ -253,7 +272,7 @@ def changed_configs(small: Any) -> list[tuple[str, Any]]:
     found = []
     for prefix, holder in [
         ("", small),
-        *((f"{name}.", getattr(small, name, None)) for name in ("text_config", "vision_config")),
+        *((f"{name}.", getattr(small, name, None)) for name in _HOLDERS),
     ]:
         if holder is None:
             continue
@@ -296,11 +315,25 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
         ways = {"attn_implementation": "eager", "experts_implementation": "eager"}
         model = getattr(transformers, class_name)._from_config(config, **ways).eval()
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            model(input_ids=torch.zeros(1, length, dtype=torch.long), use_cache=False)
+            model(**_inputs(spec, length), use_cache=False)
     except Exception:
         return None
     ours = forward_flops_per_token(spec.model_copy(update={"mtp": None}), length, causal=False)
     return round(float((ours - _scan_flops(spec)) * length / _without_scans(counter, model, length)), 5)
+
+
+def _inputs(spec: ModelSpec, length: int) -> dict[str, Any]:
+    """What one forward pass reads: tokens, of an encoder-decoder those of both sides, or a spectrum."""
+    import torch
+
+    tokens = torch.zeros(1, length, dtype=torch.long)
+    if spec.encoder is None:
+        return {"input_ids": tokens}
+    front = spec.encoder.front
+    if front is None:
+        return {"input_ids": tokens, "decoder_input_ids": tokens}
+    frames = front.stride * (spec.encoder.sequence_length or length)
+    return {"input_features": torch.zeros(1, front.input_width, frames), "decoder_input_ids": tokens}
 
 
 def _scan_flops(spec: ModelSpec) -> float:
@@ -321,6 +354,8 @@ def _without_scans(counter: Any, model: Any, length: int) -> float:
     total = float(counter.get_total_flops())
     for name, module in model.named_modules():
         if not (hasattr(module, "layer_type") or hasattr(module, "conv1d")) or name not in counts:
+            continue
+        if getattr(module, "layer_type", None) in ("full_attention", "sliding_attention"):
             continue
         children = {child: counts.get(f"{name}.{child}", 0) for child, _ in module.named_children()}
         total -= counts[name] - sum(value for child, value in children.items() if child not in ("conv", "conv1d"))

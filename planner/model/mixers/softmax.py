@@ -18,6 +18,14 @@ from planner.model.operator import Operator, Shard
 from profiles.document import Document
 
 
+class PositionBias(Document):
+    """Learned biases of attention logits by distance, ``buckets`` a head (T5, arXiv 1910.10683, section 2.1)."""
+
+    buckets: int = Field(gt=0)
+    shared: bool = Field(default=False, description="the table is another layer's; this one adds what that one made")
+    serves: bool = Field(default=False, description="whether later layers add what this one made")
+
+
 class AttentionSpec(Document):
     """Self-attention of one layer kind.
 
@@ -53,6 +61,15 @@ class AttentionSpec(Document):
         default=None,
         exclude_if=lambda indexer: indexer is None,
         description="picks the tokens that attention sees (DSA); None = all in reach",
+    )
+
+    position_bias: PositionBias | None = Field(
+        default=None,
+        exclude_if=lambda bias: bias is None,
+        description="biases of the logits by distance; None = none",
+    )
+    key_bias: bool = Field(
+        default=True, exclude_if=lambda on: on, description="whether qkv_bias reaches the keys (not in Whisper)"
     )
 
     @model_validator(mode="after")
@@ -123,12 +140,14 @@ def _matmul(
 def _fused_projection(attention: AttentionSpec, hidden_size: int, input_from: str) -> tuple[Operator, ...]:
     query = attention.num_heads * attention.head_dim * (2 if attention.output_gate else 1)
     key_value = attention.num_kv_heads * (attention.head_dim + attention.v_head_dim)
+    unbiased = 0 if attention.key_bias else attention.num_kv_heads * attention.head_dim
+    biases = query + key_value - unbiased if attention.qkv_bias else 0
     operator = Operator(
         name="qkv",
         op_class="matmul",
         module="attention",
         shard="column",
-        parameters=hidden_size * (query + key_value) + (query + key_value if attention.qkv_bias else 0),
+        parameters=hidden_size * (query + key_value) + biases,
         in_features=hidden_size,
         out_features=query + key_value,
         read_width=hidden_size,
@@ -271,12 +290,13 @@ def _rope(attention: AttentionSpec) -> tuple[Operator, ...]:
 def _core(attention: AttentionSpec, *, rope: bool) -> Operator:
     heads, kv_heads = attention.num_heads, attention.num_kv_heads
     inputs = heads * attention.head_dim + kv_heads * (attention.head_dim + attention.v_head_dim)
+    bias = attention.position_bias
     return Operator(
         name="attention_core",
         op_class="attention",
         module="attention_core",
         shard="heads",
-        parameters=heads if attention.sinks else 0,
+        parameters=(heads if attention.sinks else 0) + _bias_parameters(attention),
         read_width=inputs,
         write_width=heads * attention.v_head_dim,
         num_heads=heads,
@@ -285,10 +305,17 @@ def _core(attention: AttentionSpec, *, rope: bool) -> Operator:
         v_dim=attention.v_head_dim,
         window=attention.indexer.top_k if attention.indexer else attention.sliding_window,
         causal=attention.causal,
+        kept_scores=heads if bias is not None and not bias.shared and not bias.serves else 0,
         saved_width=inputs,
         saved_shard="heads",
         saved_from=_maker_of_queries(attention, rope=rope),
     )
+
+
+def _bias_parameters(attention: AttentionSpec) -> int:
+    """Learned biases by distance, split with the heads; 0 where another layer holds them."""
+    bias = attention.position_bias
+    return attention.num_heads * bias.buckets if bias is not None and not bias.shared else 0
 
 
 def _maker_of_queries(attention: AttentionSpec, *, rope: bool) -> str:
