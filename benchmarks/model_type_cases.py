@@ -7,7 +7,7 @@ import json
 import warnings
 from typing import Any
 
-from planner.model.hf_config.audio_towers import REFERENCE_FRAMES
+from benchmarks.tower_flops import tower_flops
 from planner.model.spec import ModelSpec
 
 
@@ -18,7 +18,6 @@ def _each(names: str, value: Any) -> dict[str, Any]:
 _LAYERS = "num_hidden_layers n_layer num_layers depth encoder_layers"
 _HEADS = "num_attention_heads n_head num_heads attention_heads encoder_attention_heads"
 _INNER = "intermediate_size n_inner ffn_dim ffn_hidden_size dff encoder_ffn_dim"
-_NESTED = ("text_config", "vision_config", "audio_config", "encoder_config", "projector_config")
 _EXPERTS = "num_experts num_local_experts n_routed_experts moe_num_experts"
 
 SMALL: dict[str, Any] = {
@@ -49,6 +48,13 @@ SMALL: dict[str, Any] = {
     **_each("chunk_size mamba_chunk_size block_size index_topk", 16),
     "mamba_dt_rank": 9,
     **_each("moe_shared_expert_intermediate_size", 36),
+    **_each("encoder_layers", 5),
+    **_each("decoder_layers num_decoder_layers", 4),
+    **_each("encoder_attention_heads decoder_attention_heads", 6),
+    **_each("encoder_ffn_dim d_ff", 112),
+    "decoder_ffn_dim": 144,
+    "d_kv": 20,
+    **_each("src_vocab_size tgt_vocab_size decoder_vocab_size", 1024),
     "layers_block_type": ["linear_attention", "mlp", "full_attention", "moe", "linear_attention"],
 }
 """Keys of the small config, set where the class has them and still builds; in this order."""
@@ -96,6 +102,15 @@ CHANGES: dict[str, list[Any]] = {
     "indexer_types": [["full", "shared", "full", "shared", "shared"]],
     "layer_types": [["linear_attention", "full_attention", "full_attention", "linear_attention", "full_attention"]],
     "block_multiple_of": [32],
+    **_each("encoder_layers decoder_layers num_decoder_layers num_sparse_encoder_layers", [3]),
+    **_each("encoder_attention_heads decoder_attention_heads", [12]),
+    **_each("encoder_ffn_dim decoder_ffn_dim d_ff", [200]),
+    **_each("d_kv relative_attention_num_buckets embedding_size type_vocab_size", [24]),
+    **_each("encoder_sparse_step num_sparse_decoder_layers", [2]),
+    "feed_forward_proj": ["relu", "gated-silu"],
+    **_each("src_vocab_size tgt_vocab_size decoder_vocab_size", [1536]),
+    **_each("max_source_positions max_target_positions num_mel_bins", [96]),
+    "attention_type": ["original_full"],
 }
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
 
@@ -247,10 +262,13 @@ def small_config(model_type: str, class_name: str) -> tuple[Any, Any | None]:
     return small, default if builds else None
 
 
+_HOLDERS = ("text_config", "vision_config", "audio_config", "encoder_config", "projector_config", "encoder", "decoder")
+
+
 def _paths(config: Any) -> dict[str, Any]:
     holders = [("", config)] + [
         (f"{name}.", getattr(config, name))
-        for name in _NESTED
+        for name in _HOLDERS
         if getattr(getattr(config, name, None), "model_type", "")
     ]
     return {
@@ -267,7 +285,7 @@ def changed_configs(small: Any) -> list[tuple[str, Any]]:
     found = []
     for prefix, holder in [
         ("", small),
-        *((f"{name}.", getattr(small, name, None)) for name in _NESTED),
+        *((f"{name}.", getattr(small, name, None)) for name in _HOLDERS),
     ]:
         if holder is None:
             continue
@@ -301,7 +319,7 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
         return None
     try:
         config = copy.deepcopy(config)
-        for name in _NESTED:  # what is said of the whole does not reach the parts
+        for name in _HOLDERS:  # what is said of the whole does not reach the parts
             if getattr(config, name, None) is not None:
                 getattr(config, name)._attn_implementation = "eager"
         if getattr(config, "index_topk", None):  # the classes score all tokens and mask those that are not chosen
@@ -313,7 +331,7 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
         ways = {"attn_implementation": "eager", "experts_implementation": "eager"}
         model = getattr(transformers, class_name)._from_config(config, **ways).eval()
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            model(input_ids=torch.zeros(1, length, dtype=torch.long), use_cache=False)
+            model(**_inputs(spec, length), use_cache=False)
         if spec.further_towers:
             return round(_with_towers(spec, length) / float(counter.get_total_flops() + tower_flops(model, spec)), 5)
     except Exception:
@@ -330,40 +348,18 @@ def _with_towers(spec: ModelSpec, length: int) -> float:
     return forward_flops_per_token(spec, length, causal=False) * length + towers
 
 
-def tower_flops(model: Any, spec: ModelSpec) -> int:
-    """Torch's count for one clip through the audio tower and its projector, on the CPU."""
-    import inspect
-
+def _inputs(spec: ModelSpec, length: int) -> dict[str, Any]:
+    """What one forward pass reads: tokens, of an encoder-decoder those of both sides, or a spectrum."""
     import torch
-    from torch.utils.flop_counter import FlopCounterMode
 
-    (tower,) = spec.further_towers
-    audio = getattr(model.config, "audio_config", None) or model.config.encoder_config
-    # Whisper's convolutions halve the frames; the others take chunks of a reference clip, or their inputs as they are.
-    positions = getattr(audio, "max_source_positions", None) or getattr(audio, "max_position_embeddings", 0)
-    units = tower.runs[0].units_per_item
-    frames = 2 * positions if positions == units else REFERENCE_FRAMES
-    whole = hasattr(audio, "input_dim")
-    known = {
-        "input_features": torch.zeros(1, units, audio.input_dim)
-        if whole
-        else torch.zeros(1, audio.num_mel_bins, frames),
-        "input_features_mask": torch.ones(1, frames, dtype=torch.long),
-        "padding_mask": torch.ones(1, 160 * frames, dtype=torch.long),
-        "input_ids": torch.full((1, tower.tokens_per_item), getattr(model.config, "audio_token_id", None) or 0),
-        "feature_attention_mask": torch.ones(1, frames, dtype=torch.long),
-    }
-    inner = getattr(model, "model", model)
-    work = getattr(inner, "get_audio_features", None)
-    if work is None:  # the class has no method for it
-
-        def work(input_features: Any) -> Any:
-            return inner.multi_modal_projector(inner.audio_tower(input_features).last_hidden_state)
-
-    asked = {name: value for name, value in known.items() if name in inspect.signature(work).parameters}
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        work(**asked)
-    return int(counter.get_total_flops())
+    tokens = torch.zeros(1, length, dtype=torch.long)
+    if spec.encoder is None:
+        return {"input_ids": tokens}
+    front = spec.encoder.front
+    if front is None:
+        return {"input_ids": tokens, "decoder_input_ids": tokens}
+    frames = front.stride * (spec.encoder.sequence_length or length)
+    return {"input_features": torch.zeros(1, front.input_width, frames), "decoder_input_ids": tokens}
 
 
 def _scan_flops(spec: ModelSpec) -> float:
@@ -384,6 +380,8 @@ def _without_scans(counter: Any, model: Any, length: int) -> float:
     total = float(counter.get_total_flops())
     for name, module in model.named_modules():
         if not (hasattr(module, "layer_type") or hasattr(module, "conv1d")) or name not in counts:
+            continue
+        if getattr(module, "layer_type", None) in ("full_attention", "sliding_attention"):
             continue
         children = {child: counts.get(f"{name}.{child}", 0) for child, _ in module.named_children()}
         total -= counts[name] - sum(value for child, value in children.items() if child not in ("conv", "conv1d"))

@@ -38,7 +38,8 @@ def classes_by_type() -> dict[str, tuple[str, str]]:
         "encoder_decoder": auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
         "causal_lm": auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     }
-    found: dict[str, tuple[str, str]] = {}
+    # The language model of Whisper has no encoder; the class that trains is in the mapping of speech models.
+    found: dict[str, tuple[str, str]] = {"whisper": ("encoder_decoder", "WhisperForConditionalGeneration")}
     for kind, mapping in mappings.items():
         for model_type, name in mapping.items():
             found.setdefault(model_type, (kind, str(name)))
@@ -98,15 +99,18 @@ def class_defaults() -> dict[str, Any]:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     from planner.model.hf_config.audio_models import AUDIO_MODELS
+    from planner.model.hf_config.bart_family import BARTS
+    from planner.model.hf_config.bert_family import BERTS
+    from planner.model.hf_config.t5_family import T5S
     from planner.model.hf_config.tables import TABLES
     from planner.model.hf_config.tables.nested import NESTED
     from planner.model.hf_config.vision_models import VISION_MODELS
 
-    types = {}
     audio = {"blip_2_qformer", *AUDIO_MODELS, *(each.encoder for each in AUDIO_MODELS.values())}
-    for model_type in sorted(
-        {*TABLES, *NESTED, *VISION_MODELS, *audio, "falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese"}
-    ):
+    others = ("falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese", "modernbert-decoder", "whisper")
+    tables = (TABLES, NESTED, VISION_MODELS, BERTS, BARTS, T5S, others, audio, ("t5_gemma_module",))
+    types = {}
+    for model_type in sorted({name for table in tables for name in table}):
         known = CONFIG_MAPPING[model_type]
         base = {field.name for field in dataclasses.fields(transformers.PreTrainedConfig)}
         fields = {field.name: field.default for field in dataclasses.fields(known)}

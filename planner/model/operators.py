@@ -25,7 +25,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.model.encoder import encoder_end_operators
+from planner.model.ends import adapter_operators, input_projection, table_operator, transform_operators
 from planner.model.mixers import mixer_operators
+from planner.model.mixers.cross import cross_operators
 from planner.model.mlp_operators import mlp_operators, moe_operators
 from planner.model.norm_operators import norm_operator, residual_operator
 from planner.model.operator import Operator
@@ -34,7 +37,13 @@ from planner.model.spec import LayerSpec, ModelSpec, TowerRun
 
 def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
     """List what one layer of kind ``kind`` runs, in order; names are unique within the layer."""
-    return _transformer_layer(spec.layer_kinds[kind], spec.hidden_size, rope=spec.position == "rope")
+    return _transformer_layer(spec.layer_kinds[kind], layer_width(spec, kind), rope=spec.position == "rope")
+
+
+def layer_width(spec: ModelSpec, kind: int) -> int:
+    """Hidden width of the layers of one kind: the model's, or that of its encoder."""
+    encoder = spec.encoder
+    return (encoder.hidden_size or spec.hidden_size) if encoder and kind < encoder.num_kinds else spec.hidden_size
 
 
 def tower_operators(run: TowerRun) -> tuple[Operator, ...]:
@@ -51,19 +60,21 @@ def vision_operators(spec: ModelSpec) -> tuple[Operator, ...]:
 
 
 def _transformer_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tuple[Operator, ...]:
-    pre = layer.num_norms > 0 and (layer.norm_placement == "pre" or layer.num_norms == 4)
+    parts = _parts(layer)
+    sandwiched = layer.num_norms == (6 if layer.cross else 4)
+    pre = layer.num_norms > 0 and (layer.norm_placement == "pre" or sandwiched)
     if layer.parallel_residual:
         return _parallel_layer(layer, hidden_size, rope=rope)
     operators: list[Operator] = []
     stream = ""
-    for block in _parts(layer):
+    for block in parts:
         source = stream
         # A single norm in a sequential layer stands before its first part.
         if pre and (not operators or layer.num_norms > 1):
             operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=source))
             source = f"{block}_norm"
         operators += _block(layer, hidden_size, block, source, rope=rope)
-        if layer.num_norms == 4 or (layer.norm_placement == "post_branch" and layer.num_norms > 0):
+        if sandwiched or (layer.norm_placement == "post_branch" and layer.num_norms > 0):
             name = f"{block}_post_norm"
             operators.append(norm_operator(name, hidden_size, layer.norm, saved_from=operators[-1].name))
         operators.append(residual_operator(f"{block}_residual", hidden_size))
@@ -71,6 +82,8 @@ def _transformer_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tup
         if layer.norm_placement == "post_residual" and layer.num_norms > 0:
             operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=stream))
             stream = f"{block}_norm"
+    if layer.adapter is not None:
+        operators += adapter_operators(layer.adapter, hidden_size, layer.norm, stream)
     return tuple(operators)
 
 
@@ -79,6 +92,8 @@ def _parts(layer: LayerSpec) -> tuple[str, ...]:
     if layer.attention.kind == "none":
         return ("mlp",)
     alone = layer.mlp is None and layer.moe is None and layer.num_norms == 1
+    if layer.cross is not None:
+        return ("attention", "cross", "mlp")
     return ("attention",) if alone else ("attention", "mlp")
 
 
@@ -111,6 +126,8 @@ def _block(
 ) -> tuple[Operator, ...]:
     if block == "attention":
         return _mixers(layer, hidden_size, source, rope=rope)
+    if block == "cross" and layer.cross is not None:
+        return cross_operators(layer.cross, hidden_size, input_from=source)
     if layer.moe is not None:
         return moe_operators(layer.moe, hidden_size, input_from=source, input_kept=input_kept)
     if layer.mlp is not None:
@@ -120,8 +137,10 @@ def _block(
 
 def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
     """List what turns token ids into the first layer's input: look-up, positions, norm."""
-    width = spec.embedding_size or spec.hidden_size
-    operators = [
+    width, ends = spec.embedding_size or spec.hidden_size, spec.ends
+    inside = ends is not None and ends.narrow
+    operators = list(encoder_end_operators(spec.encoder, spec.hidden_size)) if spec.encoder else []
+    operators += [
         Operator(
             name="token_embedding",
             op_class="embedding",
@@ -132,10 +151,15 @@ def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
             write_width=width,
         )
     ]
-    if width != spec.hidden_size:
+    if ends is not None:
+        operators += [table_operator(table) for table in ends.tables]
+        if ends.input_width is not None and not inside:
+            operators.append(input_projection(ends.input_width, spec.hidden_size, "token_embedding"))
+    elif width != spec.hidden_size:
         operators.append(_resize("embedding_projection", width, spec.hidden_size, "token_embedding"))
+    width = width if inside else spec.hidden_size
     if spec.learned_positions:
-        parameters = spec.learned_positions * spec.hidden_size
+        parameters = spec.learned_positions * width
         operators.append(
             Operator(
                 name="position_embedding",
@@ -144,13 +168,15 @@ def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
                 shard="sequence",
                 parameters=parameters,
                 replicated_parameters=parameters,
-                read_width=2 * spec.hidden_size,
-                write_width=spec.hidden_size,
+                read_width=2 * width,
+                write_width=width,
             )
         )
     if spec.embedding_norm:
         norm = spec.layer_kinds[0].norm
-        operators.append(norm_operator("embedding_norm", spec.hidden_size, norm, saved_from="token_embedding"))
+        operators.append(norm_operator("embedding_norm", width, norm, saved_from="token_embedding"))
+    if ends is not None and ends.input_width is not None and inside:
+        operators.append(input_projection(ends.input_width, spec.hidden_size, "embedding_norm"))
     return tuple(operators)
 
 
@@ -184,7 +210,10 @@ def head_operators(spec: ModelSpec) -> tuple[Operator, ...]:
     if spec.final_norm:
         operators.append(norm_operator("final_norm", width, spec.layer_kinds[-1].norm, saved_from=source))
         source = "final_norm"
-    if spec.embedding_size is not None and spec.embedding_size != width:
+    if spec.ends is not None and spec.ends.transform is not None:
+        operators += transform_operators(spec.ends.transform, width, source)
+        source, width = "head_norm", spec.ends.transform.width
+    elif spec.embedding_size is not None and spec.embedding_size != width:
         operators.append(_resize("head_projection", width, spec.embedding_size, source))
         source, width = "head_projection", spec.embedding_size
     weight = 0 if spec.tie_embeddings else width * spec.vocab_size

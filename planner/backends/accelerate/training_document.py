@@ -24,6 +24,7 @@ class AccelerateTraining(deepspeed.TrainingDocument):
     num_microbatches: int = Field(ge=1)
     optimizer: Literal["adam", "adam_bf16_states", "sgd", "muon"]
     reduce_dtype: Literal["float32", "bfloat16", "float16"]
+    source_length: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
 
 
 def training_document(plan: Plan) -> AccelerateTraining:
@@ -38,6 +39,7 @@ def training_document(plan: Plan) -> AccelerateTraining:
             "num_microbatches": s.num_microbatches,
             "optimizer": workload.optimizer,
             "reduce_dtype": reduce_dtype,
+            "source_length": workload.source_length,
         }
     )
 

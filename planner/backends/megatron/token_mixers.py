@@ -19,7 +19,7 @@ from typing import Literal
 
 from planner.backends.megatron.arguments import Words
 from planner.backends.rules.rule import RuleInput, used_kinds
-from planner.backends.rules.token_mixers import MIXER_WORDS, beyond_attention, softmax_attention
+from planner.backends.rules.token_mixers import MIXER_WORDS, beside_a_decoder, beyond_attention, softmax_attention
 from planner.model.mixers.delta_rule import DeltaRuleSpec
 from planner.model.mixers.mamba import Mamba2Spec
 from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec
@@ -46,6 +46,9 @@ def mixer_problem(model: ModelSpec) -> str | None:
     """What none of the ways can say; None where one can."""
     if beyond_attention(model) is None:
         return None
+    other = beside_a_decoder(model)
+    if other is not None:
+        return other
     kinds, found = used_kinds(model), way(model)
     if found == "pattern" and model.mtp is not None:
         return "multi-token prediction behind a hybrid pattern"

@@ -23,6 +23,7 @@ from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.packed_sequences import GREEDY, packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.token_mixers import decoders_only
 from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
 
 
@@ -50,4 +51,5 @@ RULES: tuple[SpaceRule, ...] = (
 )
 KINDS = training_kinds("NeMo v2.4.0 nemo/collections/llm/peft/lora.py", bases=SIXTEEN_BIT)
 PACKED = packed_sequences("NeMo 8cfedd72 nemo/utils/sequence_packing_utils.py:23", packings=GREEDY)
-SPACE = Space(COLUMNS, RuleTable("nemo", (KINDS, PACKED), RULES), dispatcher=lambda _given: "deepep")
+DECODERS = decoders_only("NeMo v2.4.0 nemo/collections/llm/gpt: the models that the physics describes")
+SPACE = Space(COLUMNS, RuleTable("nemo", (KINDS, PACKED, DECODERS), RULES), dispatcher=lambda _given: "deepep")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from planner.model.hf_config.mechanisms import DSA, HYPER, LINEAR, SSM
 
 _ENCODER_DECODER = "an encoder beside the decoder, with cross-attention"
-_ENCODER = "token types and a transform before the head, as encoders of the BERT kind have"
 _VISION = "a vision tower or projector of a kind that is not read"
 _AUDIO = "an audio tower"
 
@@ -33,18 +32,16 @@ _BY_MECHANISM: dict[str, str] = {
     "attention made of experts": "jetmoe",
     "a third norm in the layers with experts": "axk1",
     "numbers of key-value heads that differ between kinds of layers": "mimo_v2_flash",
-    "a transform before the head": "modernbert-decoder",
     "blocks of bytes with towers of their own": "blt",
     "cross-attention to another modality": "idefics evolla mllama",
     "denoising over a canvas": "diffusion_gemma",
     "hashed or segment-wise attention": "reformer xlnet",
     "sizes in nested objects that are not read": "dbrx",
     "relative position biases": "cpmant",
-    _ENCODER: "bert bert-generation big_bird camembert data2vec-text electra ernie megatron-bert rembert roberta"
-    " roberta-prelayernorm roc_bert roformer xlm xlm-roberta xlm-roberta-xl xmod",
-    _ENCODER_DECODER: "bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder florence2 fsmt led longt5"
-    " m2m_100 marian mbart mt5 mvp nllb-moe pegasus pegasus_x pix2struct plbart prophetnet seamless_m4t seamless_m4t_v2"
-    " switch_transformers t5 t5gemma t5gemma2 trocr udop umt5 vision-encoder-decoder whisper",
+    "attention within blocks and to global tokens": "led longt5 pegasus_x",
+    "streams of several predicted tokens": "prophetnet",
+    _ENCODER_DECODER: "encoder-decoder florence2 pix2struct seamless_m4t seamless_m4t_v2 t5gemma2 trocr udop"
+    " vision-encoder-decoder",
     _AUDIO: "fun_asr_nano kyutai_speech_to_text moshi"
     " musicgen musicgen_melody nemo_speechlm phi4_multimodal qwen2_5_omni"
     " qwen3_omni_moe vibevoice_asr "
