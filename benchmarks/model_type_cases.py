@@ -7,7 +7,7 @@ import json
 import warnings
 from typing import Any
 
-from planner.model.hf_config.audio_towers import REFERENCE_FRAMES
+from benchmarks.tower_flops import tower_flops
 from planner.model.spec import ModelSpec
 
 
@@ -51,6 +51,13 @@ SMALL: dict[str, Any] = {
     **_each("chunk_size mamba_chunk_size block_size index_topk", 16),
     "mamba_dt_rank": 9,
     **_each("moe_shared_expert_intermediate_size", 36),
+    **_each("encoder_layers", 5),
+    **_each("decoder_layers num_decoder_layers", 4),
+    **_each("encoder_attention_heads decoder_attention_heads", 6),
+    **_each("encoder_ffn_dim d_ff", 112),
+    "decoder_ffn_dim": 144,
+    "d_kv": 20,
+    **_each("src_vocab_size tgt_vocab_size decoder_vocab_size", 1024),
     "layers_block_type": ["linear_attention", "mlp", "full_attention", "moe", "linear_attention"],
 }
 """Keys of the small config, set where the class has them and still builds; in this order."""
@@ -74,7 +81,10 @@ CHANGES: dict[str, list[Any]] = {
     **_each("dense_intermediate_size intermediate_size_mlp", [72]),
     **_each("patch_size image_size", [28]),
     "spatial_merge_size": [1],
-    "num_mel_bins": [72],
+    **_each("num_mel_bins input_dim", [72]),
+    **_each("feedforward_mult conv_expansion_factor cross_attention_frequency", [3]),
+    **_each("max_pos_emb dim_head output_dim conv_kernel_size context_size", [24]),
+    "window_size": [20, 28],
     **_each("max_source_positions downsample_hidden_size", [64]),
     **_each("audio_merge_size downsample_factor", [2]),
     **_each("linear_num_key_heads index_n_heads", [2]),
@@ -104,10 +114,18 @@ CHANGES: dict[str, list[Any]] = {
     **_each("resampler_n_latents output_channels num_patches", [24]),
     **_each("projector_hidden_size mlp_dim alignment_intermediate_size projection_dim", [72]),
     "global_attn_indexes": [[1, 3]],
-    "window_size": [28],
     **_each("base_channels", [64]),
     "channel_multiplier": [[1, 2, 2]],
     **_each("num_res_blocks", [3]),
+    **_each("encoder_layers decoder_layers num_decoder_layers num_sparse_encoder_layers", [3]),
+    **_each("encoder_attention_heads decoder_attention_heads", [12]),
+    **_each("encoder_ffn_dim decoder_ffn_dim d_ff", [200]),
+    **_each("d_kv relative_attention_num_buckets embedding_size type_vocab_size", [24]),
+    **_each("encoder_sparse_step num_sparse_decoder_layers", [2]),
+    "feed_forward_proj": ["relu", "gated-silu"],
+    **_each("src_vocab_size tgt_vocab_size decoder_vocab_size", [1536]),
+    **_each("max_source_positions max_target_positions num_mel_bins", [96]),
+    "attention_type": ["original_full"],
 }
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
 
@@ -123,13 +141,17 @@ HOLDERS = (
     "vq_config",
     "high_res_vision_config",
     "adapter_config",
+    "encoder_config",
+    "projector_config",
+    "encoder",
+    "decoder",
 )
 """Nested configs whose keys are set and changed too."""
 
 _ROPE_BY_KIND = dict.fromkeys(("full_attention", "sliding_attention"), _ROPE)
 
+_QFORMER = {"projector_config.encoder_hidden_size": 96}
 LISTED: dict[str, dict[str, Any]] = {
-    "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
     "dbrx": {
         "attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2},
         "ffn_config": {"ffn_hidden_size": 40, "moe_num_experts": 12, "moe_top_k": 2},
@@ -153,6 +175,8 @@ LISTED: dict[str, dict[str, Any]] = {
         "indexer_compress_ratio": 4,
     },
     "mimo_v2_flash": {"num_key_value_heads": 1},
+    "granite_speech": _QFORMER,
+    "granite_speech_plus": _QFORMER,
     "glmasr": _WHOLE_GROUPS,
     "voxtral": {**_WHOLE_GROUPS, "audio_config.encoder_ffn_dim": 384},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]},
@@ -388,7 +412,7 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
         ways = {"attn_implementation": "eager", "experts_implementation": "eager"}
         model = getattr(transformers, class_name)._from_config(config, **ways).eval()
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            model(input_ids=torch.zeros(1, length, dtype=torch.long), use_cache=False)
+            model(**_inputs(spec, length), use_cache=False)
         if spec.further_towers:
             return round(_with_towers(spec, length) / float(counter.get_total_flops() + tower_flops(model, spec)), 5)
     except Exception:
@@ -405,36 +429,18 @@ def _with_towers(spec: ModelSpec, length: int) -> float:
     return forward_flops_per_token(spec, length, causal=False) * length + towers
 
 
-def tower_flops(model: Any, spec: ModelSpec) -> int:
-    """Torch's count for one clip through the audio tower and its projector, on the CPU."""
-    import inspect
-
+def _inputs(spec: ModelSpec, length: int) -> dict[str, Any]:
+    """What one forward pass reads: tokens, of an encoder-decoder those of both sides, or a spectrum."""
     import torch
-    from torch.utils.flop_counter import FlopCounterMode
 
-    (tower,) = spec.further_towers
-    audio = model.config.audio_config
-    # Whisper's convolutions halve the frames; the others take chunks of a reference clip.
-    positions = getattr(audio, "max_source_positions", None) or getattr(audio, "max_position_embeddings", 0)
-    frames = 2 * positions if positions == tower.runs[0].units_per_item else REFERENCE_FRAMES
-    known = {
-        "input_features": torch.zeros(1, audio.num_mel_bins, frames),
-        "input_features_mask": torch.ones(1, frames, dtype=torch.long),
-        "padding_mask": torch.ones(1, 160 * frames, dtype=torch.long),
-        "input_ids": torch.full((1, tower.tokens_per_item), getattr(model.config, "audio_token_id", None) or 0),
-        "feature_attention_mask": torch.ones(1, frames, dtype=torch.long),
-    }
-    inner = getattr(model, "model", model)
-    work = getattr(inner, "get_audio_features", None)
-    if work is None:  # the class has no method for it
-
-        def work(input_features: Any) -> Any:
-            return inner.multi_modal_projector(inner.audio_tower(input_features).last_hidden_state)
-
-    asked = {name: value for name, value in known.items() if name in inspect.signature(work).parameters}
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        work(**asked)
-    return int(counter.get_total_flops())
+    tokens = torch.zeros(1, length, dtype=torch.long)
+    if spec.encoder is None:
+        return {"input_ids": tokens}
+    front = spec.encoder.front
+    if front is None:
+        return {"input_ids": tokens, "decoder_input_ids": tokens}
+    frames = front.stride * (spec.encoder.sequence_length or length)
+    return {"input_features": torch.zeros(1, front.input_width, frames), "decoder_input_ids": tokens}
 
 
 def _scan_flops(spec: ModelSpec) -> float:
@@ -456,6 +462,8 @@ def _without_scans(counter: Any, model: Any, length: int) -> float:
     for name, module in model.named_modules():
         scans = hasattr(module, "layer_type") or hasattr(module, "conv1d")
         if not scans or hasattr(module, "is_causal") or name not in counts:  # softmax attention is no scan
+            continue
+        if getattr(module, "layer_type", None) in ("full_attention", "sliding_attention"):
             continue
         children = {child: counts.get(f"{name}.{child}", 0) for child, _ in module.named_children()}
         total -= counts[name] - sum(children.values())

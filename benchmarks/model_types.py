@@ -38,7 +38,8 @@ def classes_by_type() -> dict[str, tuple[str, str]]:
         "encoder_decoder": auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
         "causal_lm": auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     }
-    found: dict[str, tuple[str, str]] = {}
+    # The language model of Whisper has no encoder; the class that trains is in the mapping of speech models.
+    found: dict[str, tuple[str, str]] = {"whisper": ("encoder_decoder", "WhisperForConditionalGeneration")}
     for kind, mapping in mappings.items():
         for model_type, name in mapping.items():
             found.setdefault(model_type, (kind, str(name)))
@@ -75,6 +76,7 @@ def survey(names: list[str]) -> dict[str, Any]:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     known = classes_by_type()
+    towers = image_part_types()
     types = {}
     for model_type in names or known:
         kind, class_name = known[model_type]
@@ -98,16 +100,19 @@ def class_defaults() -> dict[str, Any]:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     from planner.model.hf_config.audio_models import AUDIO_MODELS
+    from planner.model.hf_config.bart_family import BARTS
+    from planner.model.hf_config.bert_family import BERTS
+    from planner.model.hf_config.t5_family import T5S
     from planner.model.hf_config.tables import TABLES
     from planner.model.hf_config.tables.images import IMAGE_MODELS
     from planner.model.hf_config.tables.nested import NESTED
     from planner.model.hf_config.vision_models import VISION_MODELS
 
+    audio = {"blip_2_qformer", *AUDIO_MODELS, *(each.encoder for each in AUDIO_MODELS.values())}
+    others = ("falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese", "modernbert-decoder", "whisper")
+    tables = (TABLES, NESTED, VISION_MODELS, BERTS, BARTS, T5S, others, audio, ("t5_gemma_module",))
     types = {}
-    audio = {*AUDIO_MODELS, *(each.encoder for each in AUDIO_MODELS.values())}
-    towers = image_part_types()
-    other = {"falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese"}
-    for model_type in sorted({*TABLES, *NESTED, *VISION_MODELS, *IMAGE_MODELS, *towers, *audio, *other}):
+    for model_type in sorted({name for table in (*tables, IMAGE_MODELS, towers) for name in table}):
         known = CONFIG_MAPPING[model_type]
         base = {field.name for field in dataclasses.fields(transformers.PreTrainedConfig)}
         fields = {field.name: field.default for field in dataclasses.fields(known)}

@@ -47,8 +47,15 @@ def attention_context(sequence_length: int | Documents, window: int | None, *, c
     return (reach * (reach + 1) / 2 + (sequence_length - reach) * reach) / sequence_length
 
 
-def forward_flops(operator: Operator, sequence_length: int | Documents, *, causal: bool = True) -> float:
-    """FLOPs of one operator for one token of the layer: matmuls, attention, scans; 0 for point-wise operators."""
+def forward_flops(
+    operator: Operator, sequence_length: int | Documents, *, causal: bool = True, source_length: int | None = None
+) -> float:
+    """FLOPs of one operator for one token of the layer: matmuls, attention, scans; 0 for point-wise operators.
+
+    ``source_length``: tokens of the encoder's sequence, where it is not as long as the decoder's.
+    """
+    if operator.of_source and source_length is not None:
+        return _source_flops(operator, sequence_length, source_length)
     if operator.op_class == "attention":
         context = attention_context(sequence_length, operator.window, causal=causal and operator.causal)
         return 2.0 * context / operator.stride * operator.num_heads * (operator.qk_dim + operator.v_dim)
@@ -60,16 +67,42 @@ def forward_flops(operator: Operator, sequence_length: int | Documents, *, causa
     return 2.0 * operator.in_features * operator.out_features * operator.tokens_per_token
 
 
-def _sum_forward(operators: Iterable[Operator], sequence_length: int | Documents, causal: bool) -> float:
-    return sum(forward_flops(op, sequence_length, causal=causal) for op in operators)
+def _source_flops(operator: Operator, sequence_length: int | Documents, source_length: int) -> float:
+    """The same where rows are source tokens, or attention sees them: all of them, from each of the layer's tokens."""
+    if operator.op_class == "attention":
+        return 2.0 * source_length * operator.num_heads * (operator.qk_dim + operator.v_dim)
+    rows = source_length / sequence_length if isinstance(sequence_length, int) else 1.0
+    return rows * forward_flops(operator, source_length)
 
 
-def forward_flops_per_token(spec: ModelSpec, sequence_length: int | Documents, causal: bool = True) -> float:
-    """FLOPs of one forward pass for one token; towers not included."""
+def _sum_forward(
+    operators: Iterable[Operator], sequence_length: int | Documents, causal: bool, source_length: int | None = None
+) -> float:
+    return sum(forward_flops(op, sequence_length, causal=causal, source_length=source_length) for op in operators)
+
+
+def source_tokens(spec: ModelSpec, sequence_length: int, asked: int | None = None) -> int:
+    """Tokens of the encoder's sequence: what the model fixes, else what is asked for, else as many as the decoder's."""
+    if spec.encoder is None:
+        return sequence_length
+    return spec.encoder.sequence_length or asked or sequence_length
+
+
+def forward_flops_per_token(
+    spec: ModelSpec, sequence_length: int | Documents, causal: bool = True, source_length: int | None = None
+) -> float:
+    """FLOPs of one forward pass for one token (of the decoder, with its share of the encoder's); without towers."""
+    source = None
+    if spec.encoder is not None and isinstance(sequence_length, int):
+        source = source_tokens(spec, sequence_length, source_length)
     head = _sum_forward(head_operators(spec), sequence_length, causal)
-    total = _sum_forward(embedding_operators(spec), sequence_length, causal) + head
+    total = _sum_forward(embedding_operators(spec), sequence_length, causal, source) + head
     for run in spec.layer_runs:
-        total += run.count * _sum_forward(layer_operators(spec, run.kind), sequence_length, causal)
+        operators = layer_operators(spec, run.kind)
+        if source and spec.encoder and run.kind < spec.encoder.num_kinds and isinstance(sequence_length, int):
+            total += run.count * source / sequence_length * _sum_forward(operators, source, causal)
+        else:
+            total += run.count * _sum_forward(operators, sequence_length, causal, source)
     if spec.mtp is not None:
         module = _sum_forward(mtp_operators(spec), sequence_length, causal) + head
         module += _sum_forward(layer_operators(spec, spec.mtp.kind), sequence_length, causal)
@@ -77,13 +110,15 @@ def forward_flops_per_token(spec: ModelSpec, sequence_length: int | Documents, c
     return total
 
 
-def model_flops_per_token(spec: ModelSpec, sequence_length: int | Documents, causal: bool = True) -> float:
+def model_flops_per_token(
+    spec: ModelSpec, sequence_length: int | Documents, causal: bool = True, source_length: int | None = None
+) -> float:
     """Useful FLOPs of forward and backward for one token: the numerator of MFU.  Recompute is never counted.
 
     Multi-token-prediction modules are counted (their loss is part of training); towers are counted apart, by
     ``tower_flops_per_item``.
     """
-    return 3.0 * forward_flops_per_token(spec, sequence_length, causal)
+    return 3.0 * forward_flops_per_token(spec, sequence_length, causal, source_length)
 
 
 def tower_flops_per_item(tower: Tower) -> float:

@@ -13,7 +13,9 @@ def norm_parameters(width: int, norm: NormKind) -> int:
     return width * _VECTORS_PER_NORM[norm]
 
 
-def norm_operator(name: str, width: int, norm: NormKind, *, saved_from: str, shares_input: bool = False) -> Operator:
+def norm_operator(
+    name: str, width: int, norm: NormKind, *, saved_from: str, shares_input: bool = False, of_source: bool = False
+) -> Operator:
     """One hidden-wide norm; it keeps its input, unless another operator keeps the same tensor already."""
     parameters = norm_parameters(width, norm)
     return Operator(
@@ -28,6 +30,7 @@ def norm_operator(name: str, width: int, norm: NormKind, *, saved_from: str, sha
         saved_width=0 if shares_input else width,
         saved_shard=None if shares_input else "sequence",
         saved_from="" if shares_input else saved_from,
+        of_source=of_source,
     )
 
 

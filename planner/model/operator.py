@@ -103,11 +103,15 @@ class Operator:
     """How the kept elements are split; None = as ``shard`` splits the input."""
     saved_bytes_per_element: float | None = None
     """Overrides the activation precision (1 for masks, 4 for fp32 statistics)."""
+    kept_scores: int = 0
+    """Heads whose scores' biases, one for each pair of tokens, are made here and kept beside the rest."""
     saved_from: str = ""
     """Name of the operator whose output the kept elements are; "" = the layer's input.
 
     Recomputing a region frees a kept tensor only if the region makes it: see ``planner.model.recompute``.
     """
+    of_source: bool = False
+    """Whether its rows are tokens of the encoder's sequence; of attention, whether it sees those instead of its own."""
     frozen: bool = False
     """Whether the parameters do not learn: no weight gradient and no state but their own bytes."""
     stored_bytes: float = 2.0

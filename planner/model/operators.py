@@ -25,8 +25,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.model.encoder import encoder_end_operators
+from planner.model.ends import adapter_operators, input_projection, table_operator, transform_operators
 from planner.model.layer_parts import block_parts, part_operator
 from planner.model.mixers import mixer_operators
+from planner.model.mixers.cross import cross_operators
 from planner.model.mlp_operators import mlp_operators, moe_operators
 from planner.model.norm_operators import norm_operator, residual_operator
 from planner.model.operator import Operator
@@ -37,11 +40,17 @@ from planner.model.spec import LayerSpec, ModelSpec, TowerRun
 def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
     """List what one layer of kind ``kind`` runs, in order; names are unique within the layer."""
     layer, rope = spec.layer_kinds[kind], spec.position == "rope"
-    operators = _transformer_layer(layer, spec.hidden_size, rope=rope, residual=spec.residual)
+    operators = _transformer_layer(layer, layer_width(spec, kind), rope=rope, residual=spec.residual)
     if not layer.reuses_weights:
         return operators
     # Its weights, gradients and optimizer state are those of the layer that has them.
     return tuple(replace(operator, parameters=0, replicated_parameters=0) for operator in operators)
+
+
+def layer_width(spec: ModelSpec, kind: int) -> int:
+    """Hidden width of the layers of one kind: the model's, or that of its encoder."""
+    encoder = spec.encoder
+    return (encoder.hidden_size or spec.hidden_size) if encoder and kind < encoder.num_kinds else spec.hidden_size
 
 
 def tower_operators(run: TowerRun) -> tuple[Operator, ...]:
@@ -60,12 +69,14 @@ def vision_operators(spec: ModelSpec) -> tuple[Operator, ...]:
 def _transformer_layer(
     layer: LayerSpec, hidden_size: int, *, rope: bool, residual: ResidualSpec | None = None
 ) -> tuple[Operator, ...]:
-    pre = layer.num_norms > 0 and (layer.norm_placement == "pre" or layer.num_norms == 4)
+    parts = _parts(layer)
+    sandwiched = layer.num_norms == (6 if layer.cross else 4)
+    pre = layer.num_norms > 0 and (layer.norm_placement == "pre" or sandwiched)
     if layer.parallel_residual:
         return _parallel_layer(layer, hidden_size, rope=rope)
     operators: list[Operator] = []
     stream = ""
-    for block in _parts(layer):
+    for block in parts:
         source = stream
         if residual is not None:
             operators += read_streams(residual, block, hidden_size, stream)
@@ -75,7 +86,7 @@ def _transformer_layer(
             operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=source))
             source = f"{block}_norm"
         operators += _block(layer, hidden_size, block, source, rope=rope)
-        if layer.num_norms == 4 or (layer.norm_placement == "post_branch" and layer.num_norms > 0):
+        if sandwiched or (layer.norm_placement == "post_branch" and layer.num_norms > 0):
             name = f"{block}_post_norm"
             operators.append(norm_operator(name, hidden_size, layer.norm, saved_from=operators[-1].name))
         if residual is not None:
@@ -86,6 +97,8 @@ def _transformer_layer(
         if layer.norm_placement == "post_residual" and layer.num_norms > 0:
             operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=stream))
             stream = f"{block}_norm"
+    if layer.adapter is not None:
+        operators += adapter_operators(layer.adapter, hidden_size, layer.norm, stream)
     return tuple(operators)
 
 
@@ -94,6 +107,8 @@ def _parts(layer: LayerSpec) -> tuple[str, ...]:
     if layer.attention.kind == "none":
         return ("mlp",)
     alone = layer.mlp is None and layer.moe is None and layer.num_norms == 1
+    if layer.cross is not None:
+        return ("attention", "cross", "mlp")
     return ("attention",) if alone else ("attention", "mlp")
 
 
@@ -129,6 +144,8 @@ def _block(
             *_mixers(layer, hidden_size, source, rope=rope),
             *block_parts(layer.parts, "attention", "attention"),
         )
+    if block == "cross" and layer.cross is not None:
+        return cross_operators(layer.cross, hidden_size, input_from=source)
     operators: tuple[Operator, ...] = ()
     if layer.moe is not None:
         operators = moe_operators(layer.moe, hidden_size, input_from=source, input_kept=input_kept)
@@ -142,8 +159,10 @@ def _block(
 
 def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
     """List what turns token ids into the first layer's input: look-up, positions, norm."""
-    width = spec.embedding_size or spec.hidden_size
-    operators = [
+    width, ends = spec.embedding_size or spec.hidden_size, spec.ends
+    inside = ends is not None and ends.narrow
+    operators = list(encoder_end_operators(spec.encoder, spec.hidden_size)) if spec.encoder else []
+    operators += [
         Operator(
             name="token_embedding",
             op_class="embedding",
@@ -154,10 +173,15 @@ def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
             write_width=width,
         )
     ]
-    if width != spec.hidden_size:
+    if ends is not None:
+        operators += [table_operator(table) for table in ends.tables]
+        if ends.input_width is not None and not inside:
+            operators.append(input_projection(ends.input_width, spec.hidden_size, "token_embedding"))
+    elif width != spec.hidden_size:
         operators.append(_resize("embedding_projection", width, spec.hidden_size, "token_embedding"))
+    width = width if inside else spec.hidden_size
     if spec.learned_positions:
-        parameters = spec.learned_positions * spec.hidden_size
+        parameters = spec.learned_positions * width
         operators.append(
             Operator(
                 name="position_embedding",
@@ -166,14 +190,16 @@ def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
                 shard="sequence",
                 parameters=parameters,
                 replicated_parameters=parameters,
-                read_width=2 * spec.hidden_size,
-                write_width=spec.hidden_size,
+                read_width=2 * width,
+                write_width=width,
             )
         )
     if spec.embedding_norm:
         norm = spec.layer_kinds[0].norm
-        operators.append(norm_operator("embedding_norm", spec.hidden_size, norm, saved_from="token_embedding"))
+        operators.append(norm_operator("embedding_norm", width, norm, saved_from="token_embedding"))
     operators += [part_operator(part, "embedding") for part in spec.entry_parts]
+    if ends is not None and ends.input_width is not None and inside:
+        operators.append(input_projection(ends.input_width, spec.hidden_size, "embedding_norm"))
     return tuple(operators)
 
 
@@ -209,7 +235,10 @@ def head_operators(spec: ModelSpec) -> tuple[Operator, ...]:
     if spec.final_norm:
         operators.append(norm_operator("final_norm", width, spec.layer_kinds[-1].norm, saved_from=source))
         source = "final_norm"
-    if spec.embedding_size is not None and spec.embedding_size != width:
+    if spec.ends is not None and spec.ends.transform is not None:
+        operators += transform_operators(spec.ends.transform, width, source)
+        source, width = "head_norm", spec.ends.transform.width
+    elif spec.embedding_size is not None and spec.embedding_size != width:
         operators.append(_resize("head_projection", width, spec.embedding_size, source))
         source, width = "head_projection", spec.embedding_size
     weight = 0 if spec.tie_embeddings else width * spec.vocab_size

@@ -11,8 +11,11 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from planner.model.encoder import EncoderSpec
+from planner.model.ends import AdapterSpec, EndsSpec
 from planner.model.layer_parts import PartSpec
 from planner.model.mixers import TokenMixer
+from planner.model.mixers.cross import CrossAttentionSpec
 from planner.model.mixers.kinds import NormKind
 from planner.model.mixers.mamba import Mamba2Spec
 from planner.model.mixers.softmax import AttentionSpec
@@ -117,6 +120,16 @@ class LayerSpec(Document):
         default=None,
         exclude_if=lambda mixer: mixer is None,
         description="a second mixer that reads the same norm and adds to the same sum (falcon_h1)",
+    )
+    cross: CrossAttentionSpec | None = Field(
+        default=None,
+        exclude_if=lambda cross: cross is None,
+        description="attention to the encoder's output, after the token mixer; its norms count in num_norms",
+    )
+    adapter: AdapterSpec | None = Field(
+        default=None,
+        exclude_if=lambda adapter: adapter is None,
+        description="bottlenecks behind the MLP, of which a token runs through one (xmod)",
     )
     mlp: MlpSpec | None = None
     moe: MoeSpec | None = None
@@ -284,6 +297,12 @@ class ModelSpec(Document):
     further_towers: tuple[TowerSpec, ...] = Field(
         default=(), exclude_if=lambda towers: not towers, description="towers beside the vision tower"
     )
+    encoder: EncoderSpec | None = Field(
+        default=None, exclude_if=lambda encoder: encoder is None, description="the encoder that stands before a decoder"
+    )
+    ends: EndsSpec | None = Field(
+        default=None, exclude_if=lambda ends: ends is None, description="additions to the embedding and the head"
+    )
     activation_function: str = "silu"
     position: PositionKind = "rope"
     rotary_base: float = Field(default=10000.0, gt=0)
@@ -310,7 +329,20 @@ class ModelSpec(Document):
         modalities = [tower.modality for tower in self.towers]
         if len(set(modalities)) < len(modalities):
             raise ValueError("further_towers: one tower a modality")
+        self._check_encoder()
         return self
+
+    def _check_encoder(self) -> None:
+        """The encoder's layers and kinds come first, and only decoder layers have cross-attention."""
+        kinds, layers = (self.encoder.num_kinds, self.encoder.num_layers) if self.encoder else (0, 0)
+        seen = self.layer_kind_sequence()
+        if layers and (layers >= len(seen) or max(seen[:layers]) >= kinds or min(seen[layers:]) < kinds):
+            raise ValueError(
+                f"the first {layers} layers, of the first {kinds} kinds, must be the encoder's, others not"
+            )
+        for number, kind in enumerate(self.layer_kinds):
+            if (kind.cross is not None) != (layers > 0 and number >= kinds):
+                raise ValueError("every decoder layer beside an encoder has cross-attention, and no other layer")
 
     @property
     def towers(self) -> tuple[Tower, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.flops import attention_context
+from planner.model.operator import Operator
 from planner.predict.collective import Groups
 from planner.predict.hottest_share import hottest_share
 from planner.predict.packed_rows import PackedRows
@@ -60,6 +61,11 @@ class LayerKeys:
     def slice(self, start: int, stop: int) -> LayerKeys:
         """Keys ``start`` to ``stop``."""
         return replace(self, **{name: getattr(self, name)[start:stop] for name in KEY_COLUMNS})
+
+    @property
+    def source(self) -> LayerKeys:
+        """The keys of what runs over the encoder's sequence: these, where it is as long as the decoder's."""
+        return self
 
     @cached_property
     def tokens(self) -> Array:
@@ -132,7 +138,33 @@ class PackedKeys(LayerKeys):
         return self.documents.longest
 
 
+@dataclass(frozen=True)
+class SourcedKeys(LayerKeys):
+    """Keys of a decoder beside an encoder whose sequence has another length."""
+
+    source_length: int = field(kw_only=True)
+
+    @property
+    def source(self) -> LayerKeys:
+        """The keys of what runs over the encoder's sequence."""
+        columns = {name: getattr(self, name) for name in KEY_COLUMNS}
+        return LayerKeys(**columns, sequence_length=self.source_length, routing=self.routing)
+
+
 def whole_keys(keys: LayerKeys) -> LayerKeys:
     """The keys of sequences of one document each."""
     columns = {name: getattr(keys, name) for name in KEY_COLUMNS}
     return LayerKeys(**columns, sequence_length=keys.sequence_length, routing=keys.routing)
+
+
+def rows_of(operator: Operator, keys: LayerKeys) -> LayerKeys:
+    """The keys of the tokens that are an operator's rows: of the encoder's sequence where it says so.
+
+    Cross-attention has the layer's own rows, and sees the others.
+    """
+    return keys.source if operator.of_source and operator.op_class != "attention" else keys
+
+
+def seen_tokens(operator: Operator, keys: LayerKeys) -> int:
+    """Length of the sequence that an attention sees."""
+    return keys.source.sequence_length if operator.of_source else keys.sequence_length

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.model.flops import Documents, forward_flops, model_flops_per_token, tower_flops_per_item
+from planner.model.flops import (
+    Documents,
+    forward_flops,
+    model_flops_per_token,
+    source_tokens,
+    tower_flops_per_item,
+)
 from planner.model.operator import Operator
 from planner.model.operators import embedding_operators, head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
@@ -32,7 +38,10 @@ def step_flops(model: ModelSpec, workload: Workload) -> float:
 def training_flops_per_token(model: ModelSpec, workload: Workload) -> float:
     """Useful FLOPs of one real token of one sequence."""
     training, sequence = workload.trained, _documents(workload)
-    whole = model_flops_per_token(model, sequence)
+    source = None
+    if model.encoder is not None and isinstance(sequence, int):
+        source = source_tokens(model, sequence, workload.source_length)
+    whole = model_flops_per_token(model, sequence, source_length=source)
     if not training.adapters and training.task != "reward" and not training.runs_reference:
         return whole
     head = paired_head(head_operators(model), training)

@@ -13,6 +13,7 @@ from planner.question.older_documents import constraints_of_today, problem_of_to
 from planner.question.optimizers import OptimizerName
 from planner.question.routing import ExpertLoad, of_other_experts
 from planner.question.sequences import Sequences
+from planner.question.source import beside_an_encoder
 from planner.question.training import EVERY_TOWER, PRETRAIN, Training
 from profiles.cluster import Cluster
 from profiles.document import Document
@@ -37,6 +38,12 @@ class Workload(Document):
     schema_version: Literal[1] = 1
     global_batch_size: int = Field(gt=0, description="samples a step")
     sequence_length: int = Field(gt=0, description="tokens a sample")
+    source_length: int | None = Field(
+        default=None,
+        gt=0,
+        exclude_if=lambda value: value is None,
+        description="tokens that the encoder of an encoder-decoder reads a sample; absent = as many as sequence_length",
+    )
     precision: Precision = "bf16"
     optimizer: OptimizerName = "adam"
     gradient_dtype: Literal["fp32", "bf16"] = Field(
@@ -178,6 +185,11 @@ class Problem(Document):
         wrong = of_other_experts(self.workload.routing, self.model)
         if wrong:
             raise ValueError(f"/workload/routing: {wrong}")
+        said = beside_an_encoder(
+            self.model.encoder, self.workload.source_length, self.workload.sequences, self.workload.trained
+        )
+        if said:
+            raise ValueError(said)
         return self
 
     @model_validator(mode="after")

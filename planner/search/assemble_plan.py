@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.backends.asked import inside
 from planner.backends.backend import Software
+from planner.model.spec import AttentionSpec, ModelSpec
 from planner.plan.plan import (
     Alternative,
     BackEndAnswer,
@@ -36,6 +37,7 @@ from planner.search.evaluate import chunk_starts
 from planner.search.room_notes import room_notes
 from planner.search.routing_note import routing_notes
 from planner.search.sequence_notes import sequence_notes
+from planner.search.source_notes import source_notes
 from planner.search.split_limits import memory_limit_bytes
 from planner.search.training_notes import training_notes
 from planner.version import __version__
@@ -181,7 +183,7 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
         _input_note(problem, device.name),
         *_calibration_notes(problem),
         _physics_note(software),
-        _attention_note(hardware.physics),
+        _attention_note(hardware.physics, problem.model),
         f"gradients are accumulated and reduced in {workload.gradient_dtype}, optimizer {workload.optimizer}",
         *training_notes(workload.trained),
         *room_notes(problem.constraints, software),
@@ -193,6 +195,7 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
         )
     notes += routing_notes(problem, hardware, candidate)
     notes += sequence_notes(problem, hardware, candidate)
+    notes += source_notes(problem)
     for tower in problem.model.towers:
         if workload.items_per_sample(tower.modality) == 0:
             items = {"vision": "images", "audio": "audio"}[tower.modality]
@@ -226,9 +229,11 @@ def _calibration_notes(problem: Problem) -> tuple[str, ...]:
     return (f"{note}; it was fitted on {fitted}, which are not the inputs of this plan",)
 
 
-def _attention_note(physics: Physics) -> str:
+def _attention_note(physics: Physics, model: ModelSpec) -> str:
     masks = "dropout masks are kept" if physics.dropout else "no dropout masks are kept"
-    return f"attention is causal and {ATTENTION_WORDS[physics.attention]}; {masks}"
+    both = any(isinstance(kind.attention, AttentionSpec) and not kind.attention.causal for kind in model.layer_kinds)
+    seen = ("causal in the decoder, both ways in the encoder" if model.encoder else "both ways") if both else "causal"
+    return f"attention is {seen} and {ATTENTION_WORDS[physics.attention]}; {masks}"
 
 
 def _physics_note(software: Software) -> str:

@@ -25,6 +25,7 @@ class AccelerateTraining(deepspeed.TrainingDocument):
     num_microbatches: int = Field(ge=1)
     optimizer: OptimizerName
     reduce_dtype: Literal["float32", "bfloat16", "float16"]
+    source_length: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
 
 
 def training_document(plan: Plan) -> AccelerateTraining:
@@ -39,6 +40,7 @@ def training_document(plan: Plan) -> AccelerateTraining:
             "num_microbatches": s.num_microbatches,
             "optimizer": workload.optimizer,
             "reduce_dtype": reduce_dtype,
+            "source_length": workload.source_length,
         }
     )
 

@@ -12,6 +12,7 @@ from planner.backends.accelerate.config import (
     config_text,
     environment,
 )
+from planner.backends.accelerate.seq2seq_script import of_encoder_decoder
 from planner.backends.accelerate.space import violations
 from planner.backends.accelerate.training_document import TRAINING_FILE, training_document
 from planner.backends.accelerate.way import way
@@ -45,7 +46,7 @@ def write(plan: Plan, version: str) -> BackEndFiles:
         CONFIG_FILE: config_text(config),
         MODEL_CONFIG_FILE: _text(model_config(plan.problem.model)),
         TRAINING_FILE: training_text(training_document(plan)),
-        TRAIN_SCRIPT: training_script(),
+        TRAIN_SCRIPT: of_encoder_decoder(training_script()) if plan.problem.model.encoder else training_script(),
     }
     versions = {"accelerate": version, "torch": "2.8 or newer", "transformers": "5"}
     training = plan.problem.workload.trained

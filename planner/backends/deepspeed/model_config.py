@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from planner.backends.deepspeed.hybrid_config import HYBRID_WRITERS
+from planner.backends.deepspeed.seq2seq_config import SEQ2SEQ_WRITERS
 from planner.backends.rules.rule import used_kinds
 from planner.backends.rules.training_recipe import Routing, routing, stretch
 from planner.model.hf_config import model_from_hf_config
@@ -283,6 +284,7 @@ _WRITERS: dict[str, Callable[[ModelSpec], dict[str, Any]]] = {
     "glm4_moe": _glm4_moe,
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2"), _deepseek),
     **HYBRID_WRITERS,
+    **SEQ2SEQ_WRITERS,
     "gpt2": _gpt2,
     "gpt_neox": _gpt_neox,
 }

@@ -26,6 +26,7 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.pipeline import end_problem, placement_problem
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.token_mixers import decoders_only
 from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
 from planner.strategy.strategy import Strategy
 
@@ -62,9 +63,10 @@ KINDS = training_kinds(
     instead="name --backend accelerate, which goes through DeepSpeed for ZeRO-1 and optimizer offload",
 )
 PACKED = packed_sequences("docs: emit deepspeed (train_deepspeed.py feeds whole sequences)")
+DECODERS = decoders_only("docs: emit deepspeed (train_deepspeed.py: AutoModelForCausalLM)", "name --backend accelerate")
 TABLE = RuleTable(
     "deepspeed",
-    (*DEVICE_RULES, KINDS, PACKED, *FAMILY_RULES, *MODEL_RULES, *QUESTION_RULES),
+    (*DEVICE_RULES, KINDS, PACKED, DECODERS, *FAMILY_RULES, *MODEL_RULES, *QUESTION_RULES),
     (*STRATEGY_RULES, *SCRIPT_RULES),
 )
 

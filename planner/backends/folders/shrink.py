@@ -55,6 +55,9 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
     """
     for tower in plan.problem.model.towers[:1]:
         raise DocumentInvalid(f"{tower.called} has no small form", where="--tiny", hint="plan the language model alone")
+    if plan.problem.model.encoder is not None:
+        hint = "check the files with `meshwright check`"
+        raise DocumentInvalid("an encoder-decoder has no small form", where="--tiny", hint=hint)
     software = software_of(plan)
     space, findings = software.release.space, list[str]()
     aim = plan.chosen() if context_parallelism else _data_parallel_instead(plan.chosen())

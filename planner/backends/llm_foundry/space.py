@@ -21,6 +21,7 @@ from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleTable
+from planner.backends.rules.token_mixers import decoders_only
 from planner.backends.rules.training_kinds import training_kinds
 
 PACKED = packed_sequences("llm-foundry 0.3.0: its sequence ids mask whole sequences, not described here")
@@ -52,6 +53,7 @@ SPACE = Space(
         (
             training_kinds("llm-foundry 0.3.0 scripts/train/train.py: no adapters"),
             PACKED,
+            decoders_only("llm-foundry 0.3.0 llmfoundry/models/mpt: the model that the physics describes"),
         ),
         column_rules(COLUMNS, "Composer 0.16.4 composer/trainer/mosaic_fsdp_utils.py:36-40, 110-115"),
     ),

@@ -11,6 +11,7 @@ from planner.backends.backend import Space
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleTable
+from planner.backends.rules.token_mixers import decoders_only
 from planner.backends.rules.training_kinds import training_kinds
 
 PACKED = packed_sequences("MegaScale (NSDI 2024): not said")
@@ -31,7 +32,7 @@ SPACE = Space(
     ),
     rules=RuleTable(
         "megascale",
-        (training_kinds("MegaScale (NSDI 2024): pre-training"), PACKED),
+        (training_kinds("MegaScale (NSDI 2024): pre-training"), PACKED, decoders_only("MegaScale (NSDI 2024): GPT")),
         (),
     ),
 )

@@ -19,7 +19,13 @@ from typing import Literal
 
 from planner.backends.megatron.arguments import Words
 from planner.backends.rules.rule import RuleInput, used_kinds
-from planner.backends.rules.token_mixers import MIXER_WORDS, beyond_attention, beyond_mixers, softmax_attention
+from planner.backends.rules.token_mixers import (
+    MIXER_WORDS,
+    beside_a_decoder,
+    beyond_attention,
+    beyond_mixers,
+    softmax_attention,
+)
 from planner.model.mixers.delta_rule import DeltaRuleSpec
 from planner.model.mixers.mamba import Mamba2Spec
 from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec
@@ -46,7 +52,7 @@ def mixer_problem(model: ModelSpec) -> str | None:
     """What none of the ways can say; None where one can."""
     if beyond_attention(model) is None:
         return None
-    if said := beyond_mixers(model):
+    if said := beside_a_decoder(model) or beyond_mixers(model):
         return said
     kinds, found = used_kinds(model), way(model)
     if found == "pattern" and model.mtp is not None:

@@ -30,6 +30,7 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import heads
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.token_mixers import decoders_only
 from planner.backends.rules.training_kinds import training_kinds
 
 
@@ -77,6 +78,7 @@ SPACE = Space(
         (
             training_kinds("nanotron 0e0a27ea src/nanotron: no adapters"),
             PACKED,
+            decoders_only("nanotron 0e0a27ea src/nanotron/models: llama, starcoder2"),
         ),
         RULES,
     ),

@@ -24,6 +24,7 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import GREEDY, packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.token_mixers import decoders_only
 from planner.backends.rules.training_kinds import SIXTEEN_BIT, training_kinds
 
 
@@ -54,4 +55,7 @@ PACKED = packed_sequences("NeMo 8cfedd72 nemo/utils/sequence_packing_utils.py:23
 OPTIMIZERS = optimizers(
     "megatron-core 0.14 core/optimizer/optimizer_config.py: adam and sgd", has=("adam", "adam_bf16_states", "sgd")
 )
-SPACE = Space(COLUMNS, RuleTable("nemo", (KINDS, PACKED, OPTIMIZERS), RULES), dispatcher=lambda _given: "deepep")
+DECODERS = decoders_only("NeMo v2.4.0 nemo/collections/llm/gpt: the models that the physics describes")
+SPACE = Space(
+    COLUMNS, RuleTable("nemo", (KINDS, PACKED, OPTIMIZERS, DECODERS), RULES), dispatcher=lambda _given: "deepep"
+)

@@ -27,6 +27,7 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.pipeline import microbatches
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.backends.rules.token_mixers import decoders_only
 from planner.backends.rules.training_kinds import SIXTEEN_OR_FOUR_BIT, training_kinds
 
 
@@ -89,7 +90,8 @@ KINDS = training_kinds(
     "Automodel v0.5.0 components/_peft/lora.py, components/quantization/qlora.py", bases=SIXTEEN_OR_FOUR_BIT
 )
 PACKED = packed_sequences("Automodel v0.5.0: its packing is not described here")
+DECODERS = decoders_only("Automodel v0.5.0 recipes/llm/train_ft.py: next-token prediction")
 SPACE = Space(
     COLUMNS,
-    RuleTable("nemo-automodel", (KINDS, PACKED), RULES),
+    RuleTable("nemo-automodel", (KINDS, PACKED, DECODERS), RULES),
 )

@@ -36,6 +36,7 @@ class ModelShape:
     global_batch_size: int
     num_devices: int
     empty_ends: bool = False
+    has_encoder: bool = False
 
     @property
     def most_chunks(self) -> int:
@@ -54,13 +55,13 @@ def model_shape(model: ModelSpec, workload: Workload, num_devices: int, *, empty
     moes = [kind.moe for kind in kinds if kind.moe is not None]
     widths = [kind.mlp.intermediate_size for kind in kinds if kind.mlp is not None]
     widths += [moe.shared_intermediate_size for moe in moes if moe.shared_intermediate_size]
-    mixed = [mixer for kind in kinds for mixer in (kind.attention, kind.beside) if mixer is not None]
-    others = {mixer.num_kv_heads for mixer in mixed if mixer.kind not in ("gqa", "mla")}
+    mixed = [mixer for kind in kinds for mixer in (kind.attention, kind.beside, kind.cross) if mixer is not None]
+    others = {mixer.num_kv_heads for mixer in mixed if mixer.kind not in ("gqa", "mla", "cross")}
     towers = [run.layer.attention.num_heads for tower in model.towers for run in tower.runs]
     return ModelShape(
         num_layers=model.num_layers,
         heads=tuple(sorted(({mixer.num_heads for mixer in mixed} | others | set(towers)) - {0})),
-        kv_heads=tuple(sorted({kind.attention.num_kv_heads for kind in kinds if kind.attention.kind == "gqa"})),
+        kv_heads=tuple(sorted({mixer.num_kv_heads for mixer in mixed if mixer.kind in ("gqa", "cross")})),
         intermediate_sizes=tuple(sorted(set(widths))),
         expert_intermediate_sizes=tuple(sorted({moe.expert_intermediate_size for moe in moes})),
         experts=tuple(sorted({moe.num_experts for moe in moes})),
@@ -68,6 +69,7 @@ def model_shape(model: ModelSpec, workload: Workload, num_devices: int, *, empty
         global_batch_size=workload.global_batch_size,
         num_devices=num_devices,
         empty_ends=empty_ends,
+        has_encoder=model.encoder is not None,
     )
 
 
@@ -248,6 +250,19 @@ RULES: tuple[LegalityRule, ...] = (
         "optimizer offload needs a sharded optimizer (ZeRO >= 1)",
         ("optimizer_offload", "zero_stage"),
         lambda r, s: (r.optimizer_offload > 0) & (r.zero == 0),
+    ),
+    LegalityRule(
+        "encoder_pipeline",
+        "an encoder-decoder is not cut into stages: every decoder layer reads the encoder's output, and no back-end"
+        " passes it on (Megatron-core 0.19 has no encoder stages any more)",
+        ("pp", "vpp"),
+        lambda r, s: (r.pp * r.vpp > 1) if s.has_encoder else _none(r),
+    ),
+    LegalityRule(
+        "encoder_context",
+        "context parallelism splits one sequence; an encoder-decoder has two",
+        ("cp",),
+        lambda r, s: (r.cp > 1) if s.has_encoder else _none(r),
     ),
     LegalityRule(
         "axis_order",

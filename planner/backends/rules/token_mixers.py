@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.backends.rules.rule import used_kinds
+from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
 from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec
 
 MIXER_WORDS: Mapping[str, str] = {
@@ -15,13 +15,18 @@ MIXER_WORDS: Mapping[str, str] = {
     "lightning": "lightning attention",
     "short_conv": "short convolutions",
     "compressed": "compressed attention",
+    "conv_module": "a convolution module",
+    "window_cross": "cross-attention to windows of frames",
     "none": "an MLP or experts alone",
 }
 
 
 def beyond_attention(model: ModelSpec) -> str | None:
     """The first part of the model that plain attention, an MLP and experts do not make; None where they make all."""
-    return beyond_mixers(model) or next((said for kind in used_kinds(model) if (said := _beyond(kind))), None)
+    if model.encoder is not None:
+        return "an encoder beside the decoder"
+    found = beyond_mixers(model) or next((said for kind in used_kinds(model) if (said := _beyond(kind))), None)
+    return found or ("added tables or a transform before the head" if model.ends is not None else None)
 
 
 def beyond_mixers(model: ModelSpec) -> str | None:
@@ -46,12 +51,38 @@ def _beyond_shapes(kind: LayerSpec) -> str | None:
     return sums or _beyond_experts(kind) or _beyond_parts(kind)
 
 
+def beside_a_decoder(model: ModelSpec) -> str | None:
+    """What the model has that a decoder of next tokens has not: an encoder, attention to later tokens, BERT's ends."""
+    if model.encoder is not None:
+        return "an encoder beside the decoder"
+    if any(isinstance(kind.attention, AttentionSpec) and not kind.attention.causal for kind in used_kinds(model)):
+        return "attention to later tokens"
+    return "added tables or a transform before the head" if model.ends is not None else None
+
+
+def decoders_only(source: str, instead: str = "") -> SpaceRule:
+    """The rule (id ``K6``) of a back-end that trains decoders of next tokens alone; ``instead``: what to do."""
+    hint = f"; {instead}" if instead else ""
+
+    def check(given: RuleInput) -> str | None:
+        other = beside_a_decoder(given.model)
+        return None if other is None else f"it trains decoders of next tokens; the model has {other}{hint}"
+
+    return SpaceRule("K6", source, check)
+
+
 def _beyond(kind: LayerSpec) -> str | None:
     attention = kind.attention
     if not isinstance(attention, AttentionSpec):
         return f"layers of {MIXER_WORDS[attention.kind]}"
     if kind.beside is not None:
         return f"{MIXER_WORDS[kind.beside.kind]} beside attention"
+    if not attention.causal:
+        return "attention to later tokens"
+    if attention.position_bias is not None:
+        return "learned biases of attention by distance"
+    if kind.adapter is not None:
+        return "adapters behind the MLP"
     if attention.indexer is not None:
         return "attention to the tokens that an indexer chooses (DSA)"
     if attention.output_gate:

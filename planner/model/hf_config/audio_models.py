@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.model.hf_config.audio_towers import AudioTower, qwen3_audio_tower, streaming_tower, whisper_tower
 from planner.model.hf_config.class_keys import ClassKeys, class_defaults
+from planner.model.hf_config.conformers import granite_tower, query_projector
 from planner.model.hf_config.patch_towers import qwen3_tower
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.vision_towers import read_qwen_tower
@@ -37,6 +38,8 @@ class AudioModel:
     vision: Callable[[ConfigReader, int], VisionSpec] | None = None
     ties: bool = True
     """Whether ``tie_word_embeddings`` ties anything: a class without tied keys keeps its head."""
+    key: str = "audio_config"
+    """Where the tower's config stands."""
 
 
 def _two_linears(inputs: int, middle: int, outputs: int, *, bias: bool) -> tuple[int, int]:
@@ -109,6 +112,18 @@ def _qwen2_omni(_: ClassKeys, tower_keys: ClassKeys, text: int) -> TowerSpec:
     return tower.spec(tokens=tower.units // 2, matmuls=tower.width * out, parameters=parameters)
 
 
+def _granite(keys: ClassKeys, tower_keys: ClassKeys, text: int) -> TowerSpec:
+    tower, projector = granite_tower(tower_keys), ClassKeys(keys.reader.child("projector_config"), "blip_2_qformer")
+    joined = len(tower_keys.reader.integers("cat_hidden_layers", [])) + 1 if _joins(tower_keys) else 1
+    window, rate = keys.integer("window_size"), keys.integer("downsample_rate")
+    return query_projector(tower, projector, joined * tower.width, window, rate, text)
+
+
+def _joins(keys: ClassKeys) -> bool:
+    """Whether outputs of further layers are joined to the last one's."""
+    return "cat_hidden_layers" in keys.defaults
+
+
 def _qwen2_vision(reader: ConfigReader, text: int) -> VisionSpec:
     return read_qwen_tower(reader, second_generation=True, text_width=text)
 
@@ -156,6 +171,8 @@ _MOSS_TEXT = {
 AUDIO_MODELS: dict[str, AudioModel] = {
     "audioflamingo3": AudioModel("audioflamingo3_encoder", _flamingo, "qwen2", ties=False),
     "glmasr": AudioModel("glmasr_encoder", _glm, "llama", _GLM_TEXT, text_filled=True),
+    "granite_speech": AudioModel("granite_speech_encoder", _granite, "granite", key="encoder_config"),
+    "granite_speech_plus": AudioModel("granite_speech_plus_encoder", _granite, "granite", key="encoder_config"),
     "moss_transcribe_diarize": AudioModel("moss_transcribe_diarize_audio", _moss, "qwen3", _MOSS_TEXT),
     "musicflamingo": AudioModel("audioflamingo3_encoder", _flamingo, "qwen2", ties=False),
     "qwen2_5_omni_thinker": AudioModel(
@@ -178,7 +195,7 @@ def import_audio_model(reader: ConfigReader, name: str, family: str, import_text
     model = import_text(text, name, known.text)
     if model is None:
         return None
-    tower = known.tower(keys, ClassKeys(reader.child("audio_config"), known.encoder), model.hidden_size)
+    tower = known.tower(keys, ClassKeys(reader.child(known.key), known.encoder), model.hidden_size)
     vision = known.vision(reader.child("vision_config"), model.hidden_size) if known.vision else None
     default = bool(class_defaults().get(family, {}).get("defaults", {}).get("tie_word_embeddings", False))
     tied = reader.boolean("tie_word_embeddings", default=default) and known.ties

@@ -9,6 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from planner.model.hf_config.audio_models import AUDIO_MODELS, import_audio_model
+from planner.model.hf_config.bart_family import BARTS, import_bart, import_whisper
+from planner.model.hf_config.bert_family import BERTS, import_bert
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
@@ -28,6 +30,7 @@ from planner.model.hf_config.llama_family import (
     import_dense,
 )
 from planner.model.hf_config.mechanisms import refuse_unread
+from planner.model.hf_config.modernbert_family import import_modernbert_decoder
 from planner.model.hf_config.moe_family import (
     import_glm4_moe,
     import_gpt_oss,
@@ -38,6 +41,8 @@ from planner.model.hf_config.moe_family import (
 from planner.model.hf_config.nemotron_family import import_nemotron_h
 from planner.model.hf_config.older_families import import_falcon, import_gpt_bigcode, import_gpt_neox_japanese
 from planner.model.hf_config.reader import ConfigReader
+from planner.model.hf_config.t5_family import T5S, import_t5
+from planner.model.hf_config.t5gemma_family import import_t5gemma
 from planner.model.hf_config.tables import TABLES
 from planner.model.hf_config.tables.images import IMAGE_MODELS
 from planner.model.hf_config.tables.nested import NESTED
@@ -70,6 +75,11 @@ def _table(family: str, table: Decoder) -> Importer:
 
 TEXT_IMPORTERS: dict[str, Importer] = {
     **{family: _table(family, table) for family, table in TABLES.items()},
+    **{family: _named(family, import_bert) for family in BERTS},
+    **{family: _named(family, import_bart) for family in BARTS},
+    **{family: _named(family, import_t5) for family in T5S},
+    "whisper": import_whisper,
+    "t5gemma": import_t5gemma,
     "llama": _dense("llama", LLAMA),
     "mistral": _dense("mistral", MISTRAL),
     "qwen2": _dense("qwen2", QWEN2),
@@ -95,6 +105,7 @@ TEXT_IMPORTERS: dict[str, Importer] = {
     "glm4_moe": import_glm4_moe,
     "gpt_oss": import_gpt_oss,
     "nemotron_h": import_nemotron_h,
+    "modernbert-decoder": import_modernbert_decoder,
     "deepseek_v2": import_deepseek_v2,
     "deepseek_v3": _named("deepseek_v3", import_deepseek_v3),
     "kimi_k2": _named("kimi_k2", import_deepseek_v3),

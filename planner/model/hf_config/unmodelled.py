@@ -21,27 +21,24 @@ _BY_MECHANISM: dict[str, str] = {
     "experts on a latent width, and gates on the residuals": "muse_spark",
     "a gate on the output of attention": "muse_glimmer step3p7",
     "attention made of experts": "jetmoe",
-    "a transform before the head": "modernbert-decoder",
     "blocks of bytes with towers of their own": "blt",
     "cross-attention to another modality": "evolla idefics mllama",
     "denoising over a canvas": "diffusion_gemma",
     "hashed or segment-wise attention": "reformer xlnet",
     "sizes in nested objects that are not read": "dbrx",
     "relative position biases": "cpmant",
-    _ENCODER: "bert bert-generation big_bird camembert data2vec-text electra ernie megatron-bert rembert"
-    " roberta roberta-prelayernorm roc_bert roformer xlm xlm-roberta xlm-roberta-xl xmod",
-    _ENCODER_DECODER: "bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder florence2 fsmt led"
-    " longt5 m2m_100 marian mbart mt5 mvp nllb-moe pegasus pegasus_x pix2struct plbart pp_formulanet"
-    " prophetnet seamless_m4t seamless_m4t_v2 switch_transformers t5 t5gemma t5gemma2 trocr udop umt5"
-    " vision-encoder-decoder whisper",
-    _AUDIO: "fun_asr_nano granite_speech granite_speech_plus kyutai_speech_to_text moshi musicgen"
-    " musicgen_melody nemo_speechlm phi4_multimodal qwen2_5_omni qwen3_omni_moe vibevoice_asr voxtral_realtime",
+    _ENCODER_DECODER: "encoder-decoder florence2 pix2struct pp_formulanet seamless_m4t seamless_m4t_v2 t5gemma2"
+    " trocr udop vision-encoder-decoder",
+    _AUDIO: "fun_asr_nano kyutai_speech_to_text moshi musicgen musicgen_melody nemo_speechlm phi4_multimodal"
+    " qwen2_5_omni qwen3_omni_moe vibevoice_asr voxtral_realtime",
     "a gate on each head of attention, beside short convolutions": "lfm3 lfm3_vl",
     "norms inside attention and MLP": "kosmos-2 kosmos-2.5",
     "a vision tower that the timm library defines": "fast_vlm perception_lm",
     "an action expert beside the language model, with attention over both": "pi0",
     "experts for text and experts for images in one layer": "ernie4_5_vl_moe",
     "cross-attention to the vision tower in every layer": "blip",
+    "attention within blocks and to global tokens": "led longt5 pegasus_x",
+    "streams of several predicted tokens": "prophetnet",
 }
 
 UNMODELLED: dict[str, str] = {name: words for words, names in _BY_MECHANISM.items() for name in names.split()}

@@ -12,12 +12,14 @@ from pydantic import Discriminator, Tag
 
 from planner.model.mixers.absent import AbsentMixerSpec
 from planner.model.mixers.compressed import CompressedAttentionSpec, compressed_operators
+from planner.model.mixers.conv_module import ConvModuleSpec, conv_module_operators
 from planner.model.mixers.delta_rule import DeltaRuleSpec, delta_rule_operators
 from planner.model.mixers.kinds import NormKind
 from planner.model.mixers.lightning import LightningSpec, lightning_operators
 from planner.model.mixers.mamba import Mamba1Spec, Mamba2Spec, mamba1_operators, mamba2_operators
 from planner.model.mixers.short_conv import ShortConvSpec, short_conv_operators
 from planner.model.mixers.softmax import AttentionSpec, attention_operators
+from planner.model.mixers.window_cross import WindowCrossSpec, window_cross_operators
 from planner.model.operator import Operator
 
 _FILES = {
@@ -30,6 +32,8 @@ _FILES = {
     "lightning": "lightning",
     "short_conv": "short_conv",
     "compressed": "compressed",
+    "conv_module": "conv_module",
+    "window_cross": "window_cross",
     "none": "absent",
 }
 
@@ -48,6 +52,8 @@ TokenMixer = Annotated[
     | Annotated[LightningSpec, Tag("lightning")]
     | Annotated[ShortConvSpec, Tag("short_conv")]
     | Annotated[CompressedAttentionSpec, Tag("compressed")]
+    | Annotated[ConvModuleSpec, Tag("conv_module")]
+    | Annotated[WindowCrossSpec, Tag("window_cross")]
     | Annotated[AbsentMixerSpec, Tag("absent")],
     Discriminator(
         _tag,
@@ -76,4 +82,8 @@ def mixer_operators(
         return short_conv_operators(mixer, hidden_size, input_from=input_from)
     if isinstance(mixer, CompressedAttentionSpec):
         return compressed_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, ConvModuleSpec):
+        return conv_module_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, WindowCrossSpec):
+        return window_cross_operators(mixer, hidden_size, input_from=input_from)
     return ()

@@ -18,6 +18,14 @@ from planner.model.operator import Operator, Shard
 from profiles.document import Document
 
 
+class PositionBias(Document):
+    """Learned biases of attention logits by distance, ``buckets`` a head (T5, arXiv 1910.10683, section 2.1)."""
+
+    buckets: int = Field(gt=0)
+    shared: bool = Field(default=False, description="the table is another layer's; this one adds what that one made")
+    serves: bool = Field(default=False, description="whether later layers add what this one made")
+
+
 class AttentionSpec(Document):
     """Self-attention of one layer kind.
 
@@ -64,6 +72,12 @@ class AttentionSpec(Document):
         default=None,
         exclude_if=lambda indexer: indexer is None,
         description="picks the tokens that attention sees (DSA); None = all in reach",
+    )
+
+    position_bias: PositionBias | None = Field(
+        default=None,
+        exclude_if=lambda bias: bias is None,
+        description="biases of the logits by distance; None = none",
     )
     key_bias: bool = Field(
         default=True, exclude_if=lambda on: on, description="whether qkv_bias reaches the keys (not in Whisper)"
@@ -301,12 +315,13 @@ def _core(attention: AttentionSpec, *, rope: bool) -> Operator:
     # Differential attention runs twice, once over each half of the values.
     runs = 2 if attention.differential else 1
     values = attention.v_head_dim * runs
+    bias = attention.position_bias
     return Operator(
         name="attention_core",
         op_class="attention",
         module="attention_core",
         shard="heads",
-        parameters=heads if attention.sinks else 0,
+        parameters=(heads if attention.sinks else 0) + _bias_parameters(attention),
         read_width=inputs,
         write_width=heads * values,
         num_heads=heads,
@@ -315,10 +330,17 @@ def _core(attention: AttentionSpec, *, rope: bool) -> Operator:
         v_dim=values,
         window=attention.indexer.top_k if attention.indexer else attention.sliding_window,
         causal=attention.causal,
+        kept_scores=heads if bias is not None and not bias.shared and not bias.serves else 0,
         saved_width=own,
         saved_shard="heads",
         saved_from=_maker_of_queries(attention, rope=rope),
     )
+
+
+def _bias_parameters(attention: AttentionSpec) -> int:
+    """Learned biases by distance, split with the heads; 0 where another layer holds them."""
+    bias = attention.position_bias
+    return attention.num_heads * bias.buckets if bias is not None and not bias.shared else 0
 
 
 def _maker_of_queries(attention: AttentionSpec, *, rope: bool) -> str:

@@ -32,6 +32,7 @@ from math import comb
 import numpy as np
 
 from planner.model.operator import Operator
+from planner.model.spec import ModelSpec
 from planner.predict.collective import (
     ALL_TO_ALL_FRACTION,
     BASE_LATENCY_S,
@@ -41,6 +42,8 @@ from planner.predict.collective import (
     members_within,
 )
 from planner.predict.hottest_share import hottest_share
+from planner.predict.layer_keys import LayerKeys
+from planner.predict.memory.activations import layer_input_bytes
 from planner.question.routing import EVEN, ExpertLoad
 from profiles.levels import NetworkLevel, group_bandwidth_bytes_per_s
 from solver.arrays import Array
@@ -143,3 +146,13 @@ def _fraction(level: NetworkLevel) -> float:
     if level.kind in BEHIND_NICS:
         return DISPATCH_FRACTION
     return LINE_FRACTION[level.kind] * ALL_TO_ALL_FRACTION
+
+
+def dispatch_bytes(model: ModelSpec, keys: LayerKeys) -> Array:
+    """Send and receive buffers of the expert exchange on the hottest rank, for the model's widest mixture: [K]."""
+    mixtures = [layer.moe for layer in model.layer_kinds if layer.moe is not None]
+    if not mixtures:
+        return np.zeros(len(keys))
+    widest = max(mixtures, key=lambda moe: moe.top_k)
+    sent = widest.top_k * layer_input_bytes(keys, model.hidden_size)
+    return np.where(keys.ep > 1, sent * (1.0 + keys.hottest(widest.num_experts)), 0.0)

@@ -35,7 +35,7 @@ from planner.predict.cost.payload import (
     runs_again,
     scanned_bytes,
 )
-from planner.predict.layer_keys import LayerKeys, PackedKeys
+from planner.predict.layer_keys import LayerKeys, PackedKeys, rows_of
 from planner.predict.memory.activations import replayed_shares, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import local_parameters
 from planner.strategy.strategy import Relief
@@ -133,7 +133,7 @@ def stall_s(sums: OperatorSum, host_forward_s: Array, host_backward_s: Array) ->
 
 def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> LayerKind:
     """Cost the operators of one layer kind."""
-    times_s = {operator.name: operator_forward_s(operator, keys, hardware) for operator in operators}
+    times_s = {operator.name: operator_forward_s(operator, rows_of(operator, keys), hardware) for operator in operators}
     sums, reductions_s = _sum(operators, times_s, keys, hardware)
     return LayerKind(tuple(operators), times_s, reductions_s, sums, *launch_floor_s(operators, keys, hardware))
 
@@ -178,7 +178,9 @@ def _sum(
     for operator in operators:
         forward_s = times_s[operator.name]
         sums.forward_s += forward_s
-        input_gradient_s, weight_gradient_s = operator_backward_s(operator, keys, hardware, forward_s)
+        input_gradient_s, weight_gradient_s = operator_backward_s(
+            operator, rows_of(operator, keys), hardware, forward_s
+        )
         sums.input_gradient_s += input_gradient_s
         sums.weight_gradient_s += weight_gradient_s
         _add_parameters(sums, operator, keys)

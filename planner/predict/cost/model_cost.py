@@ -12,14 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.operator import Operator
-from planner.model.operators import (
-    embedding_operators,
-    head_operators,
-    layer_operators,
-    mtp_operators,
-)
+from planner.model.operators import embedding_operators, head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
 from planner.predict.cost.as_run import keys_as_run
+from planner.predict.cost.expert_exchange import dispatch_bytes
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.layer import (
     OperatorSum,
@@ -35,6 +31,7 @@ from planner.predict.cost.layer import (
 from planner.predict.cost.payload import vocabulary_bytes
 from planner.predict.cost.reference_model import reference_end, reference_layers, with_reference
 from planner.predict.cost.towers import add_towers
+from planner.predict.cost.two_sequences import encoder_end_bytes, keys_by_kind, widths_of
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import backward_working_bytes, local_parameters
@@ -145,7 +142,7 @@ def model_cost(
 ) -> ModelCost:
     """Cost every layer kind and both ends for all keys."""
     keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, workload, hardware)
-    layers = _layer_table(kinds, keys, hardware, reliefs, model.stream_size)
+    layers = _layer_table(kinds, keys_by_kind(model, keys), hardware, reliefs, widths_of(model))
     copied = _table_copy_parameters(model, workload, keys)
     return ModelCost(
         keys=keys,
@@ -153,7 +150,7 @@ def model_cost(
         embedding=_embedding(model, workload, keys, hardware),
         head=_head(model, workload, kinds, keys, hardware),
         entry_bytes=layer_input_bytes(keys, model.stream_size),
-        dispatch_bytes=_dispatch_bytes(model, keys),
+        dispatch_bytes=dispatch_bytes(model, keys),
         table_copy_parameters=copied[0],
         table_copy_bytes=copied[1],
         head_inputs_bytes=_head_inputs_bytes(_head_operators(model, workload, hardware), keys, hardware),
@@ -167,8 +164,8 @@ def layer_seconds(model: ModelSpec, workload: Workload, hardware: Hardware, keys
     seconds = np.empty((len(keys.tp), len(kinds)))
     for start in range(0, len(seconds), KEYS_AT_A_TIME):
         some = keys.slice(start, start + KEYS_AT_A_TIME)
-        for number, operators in enumerate(kinds):
-            kind = layer_kind(operators, some, hardware)
+        for number, (operators, here) in enumerate(zip(kinds, keys_by_kind(model, some), strict=True)):
+            kind = layer_kind(operators, here, hardware)
             seconds[start : start + KEYS_AT_A_TIME, number] = kind.forward_s + kind.backward_s
         for number, reference in enumerate(reference_layers(model, workload, some, hardware)):
             seconds[start : start + KEYS_AT_A_TIME, number] += reference.forward_s
@@ -207,19 +204,22 @@ def _widened_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:
 
 def _layer_table(
     kinds: Sequence[Sequence[Operator]],
-    keys: LayerKeys,
+    keyed: Sequence[LayerKeys],
     hardware: Hardware,
     reliefs: Sequence[Relief],
-    hidden_size: int,
+    widths: Sequence[int],
 ) -> LayerTable:
-    costed = [layer_kind(operators, keys, hardware) for operators in kinds]
+    costed = [layer_kind(operators, keys, hardware) for operators, keys in zip(kinds, keyed, strict=True)]
     sums = [kind.sums for kind in costed]
-    relieved = [[saved_and_extra(kind, keys, hardware, relief, hidden_size) for relief in reliefs] for kind in costed]
+    relieved = [
+        [saved_and_extra(kind, keys, hardware, relief, width) for relief in reliefs]
+        for kind, keys, width in zip(costed, keyed, widths, strict=True)
+    ]
 
     def stack(name: str) -> Array:
         return np.stack([getattr(total, name) for total in sums], axis=1)
 
-    attention = [attention_seconds_of(kind, keys, hardware) for kind in costed]
+    attention = [attention_seconds_of(kind, keys, hardware) for kind, keys in zip(costed, keyed, strict=True)]
     return LayerTable(
         forward_s=np.stack([kind.forward_s for kind in costed], axis=1),
         backward_s=np.stack([kind.backward_s for kind in costed], axis=1),
@@ -236,21 +236,26 @@ def _layer_table(
         expert_parameters=stack("expert_parameters"),
         frozen_dense_bytes=stack("frozen_dense_bytes"),
         frozen_expert_bytes=stack("frozen_expert_bytes"),
-        reference_dense_bytes=np.zeros((len(keys), len(kinds))),
-        reference_expert_bytes=np.zeros((len(keys), len(kinds))),
-        widened_bytes=np.stack([_widened_bytes(operators, keys) for operators in kinds], axis=1),
+        reference_dense_bytes=np.zeros((len(keyed[0]), len(kinds))),
+        reference_expert_bytes=np.zeros((len(keyed[0]), len(kinds))),
+        widened_bytes=np.stack([_widened_bytes(operators, keyed[0]) for operators in kinds], axis=1),
         saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0)
         * _fragmentation(hardware),
         relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
-        working_bytes=_working_bytes(kinds, keys, hardware, hidden_size),
+        working_bytes=_working_bytes(kinds, keyed, hardware, widths),
     )
 
 
-def _working_bytes(kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware, hidden_size: int) -> Array:
+def _working_bytes(
+    kinds: Sequence[Sequence[Operator]], keyed: Sequence[LayerKeys], hardware: Hardware, widths: Sequence[int]
+) -> Array:
     """Bytes alive in the backward pass of each layer kind beyond what it keeps: [K, N]."""
     if not hardware.physics.moments_apart:
-        return np.zeros((len(keys), len(kinds)))
-    working = [backward_working_bytes(operators, keys, hidden_size) for operators in kinds]
+        return np.zeros((len(keyed[0]), len(kinds)))
+    working = [
+        backward_working_bytes(operators, keys, width)
+        for operators, keys, width in zip(kinds, keyed, widths, strict=True)
+    ]
     return np.stack(working, axis=1) * _fragmentation(hardware)
 
 
@@ -303,8 +308,12 @@ def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: 
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     saved, launches_s = np.zeros(len(keys)), launch_floor_s(operators, keys, hardware)
+    if model.encoder is not None:
+        if model.encoder.front is None:
+            _add_vocabulary_reduction(sums, keys.source, hardware, model.encoder.hidden_size or model.hidden_size)
+        saved = encoder_end_bytes(operators, model, keys)
     if model.towers:
-        saved = add_towers(sums, launches_s, model, workload, keys, hardware)
+        saved = saved + add_towers(sums, launches_s, model, workload, keys, hardware)
     end = _end(sums, saved, np.zeros(len(keys)), hardware, launches_s)
     return with_reference(end, reference_end(plain, model, workload, keys, hardware))
 
@@ -385,13 +394,3 @@ def _add_mtp(
     kept = saved_bytes(layer_ops, keys, Relief(), model.stream_size, hardware.physics)
     kept = kept + working_bytes(around, keys) + head_saved
     return mtp.num_layers * kept
-
-
-def _dispatch_bytes(model: ModelSpec, keys: LayerKeys) -> Array:
-    """Send and receive buffers of the expert exchange on the hottest rank, for the model's widest mixture: [K]."""
-    mixtures = [layer.moe for layer in model.layer_kinds if layer.moe is not None]
-    if not mixtures:
-        return np.zeros(len(keys))
-    widest = max(mixtures, key=lambda moe: moe.top_k)
-    sent = widest.top_k * layer_input_bytes(keys, model.hidden_size)
-    return np.where(keys.ep > 1, sent * (1.0 + keys.hottest(widest.num_experts)), 0.0)

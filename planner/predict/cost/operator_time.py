@@ -19,7 +19,7 @@ from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.measured import better_of
 from planner.predict.cost.ring_attention import row_tokens, steps_s
 from planner.predict.cost.scan_time import scan_s
-from planner.predict.layer_keys import LayerKeys, PackedKeys
+from planner.predict.layer_keys import LayerKeys, PackedKeys, seen_tokens
 from planner.predict.memory.backward import local_parameters
 from profiles.prediction.rungs import Prediction
 from solver.arrays import Array
@@ -202,6 +202,8 @@ def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, 
 def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
     """Forward FLOPs of one attention on one device: [K]."""
     context = keys.context(operator.window, causal=operator.causal)
+    if operator.of_source:
+        context = float(seen_tokens(operator, keys))
     heads = operator.num_heads / keys.tp
     return 2.0 * context / operator.stride * heads * (operator.qk_dim + operator.v_dim) * keys.tokens
 
@@ -251,7 +253,7 @@ def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) 
         hardware.pool.device.architecture,
         hardware.rates,
         flops=attention_flops(operator, keys),
-        scores=products * float(keys.sequence_length) ** 2 / keys.cp,
+        scores=products * float(keys.sequence_length) * seen_tokens(operator, keys) / keys.cp,
         products=products,
         longest=np.minimum(row_tokens(keys, causal=operator.causal), float(operator.window or keys.sequence_length)),
         head_dim=0.5 * (operator.qk_dim + operator.v_dim),

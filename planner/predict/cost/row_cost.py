@@ -25,6 +25,7 @@ from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
 from planner.predict.cost.step_payload import DataParallelism, hop_parts, parallelisms, table_bytes
+from planner.predict.cost.two_sequences import own_keys
 from planner.predict.cost.uneven_rows import sharded_attention, uneven_column
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, PackedKeys
 from planner.predict.memory.framework_memory import (
@@ -144,7 +145,8 @@ class CostModel:
         columns["micro_batch_size"] *= self.workload.trained.sequences_per_sample
         tokens, routing = self.workload.sequence_length, load_of(self.workload.routing, self.model)
         if self.documents is None or values is None:
-            return LayerKeys(**columns, sequence_length=tokens, routing=routing), key
+            plain = LayerKeys(**columns, sequence_length=tokens, routing=routing)
+            return own_keys(self.model, self.workload, plain), key
         uneven, held = values[distinct[:, -1]], self.documents
         return PackedKeys(**columns, sequence_length=tokens, routing=routing, documents=held, uneven=uneven), key
 

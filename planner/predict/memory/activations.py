@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.model.operator import Operator
 from planner.model.recompute import freed_operators, region
-from planner.predict.layer_keys import LayerKeys
+from planner.predict.layer_keys import LayerKeys, rows_of
 from planner.predict.memory.framework_kept import (
     checkpointed_bytes,
     checkpointed_replay,
@@ -37,10 +37,21 @@ def saved_bytes_of_operator(operator: Operator, keys: LayerKeys) -> Array:
     """Bytes that one operator keeps on one device for one micro-batch, of routed experts on the hottest one: [K]."""
     if operator.saved_width == 0:
         return np.zeros_like(keys.tp)
+    keys = rows_of(operator, keys)
     width = operator.saved_width * (operator.saved_bytes_per_element or ELEMENT_BYTES)
     kept: Array = width * keys.tokens / _saved_split(operator, keys)
+    if operator.kept_scores:
+        kept = kept + score_biases_bytes(operator.kept_scores, keys)
     routed = operator.shard.startswith("expert")
     return kept * keys.hottest(operator.num_experts) if routed else kept
+
+
+def score_biases_bytes(heads: int, keys: LayerKeys) -> Array:
+    """Biases of attention scores by distance with the mask in them, as torch's attention takes them: [K].
+
+    One for each sample, head and pair of tokens (transformers 5.23 modeling_t5.py: ``position_bias`` plus mask).
+    """
+    return ELEMENT_BYTES * heads / keys.tp * keys.tokens * float(keys.sequence_length)
 
 
 def _saved_split(operator: Operator, keys: LayerKeys) -> Array:

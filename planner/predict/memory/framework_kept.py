@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.model.operator import Operator
-from planner.predict.layer_keys import LayerKeys
+from planner.predict.layer_keys import LayerKeys, seen_tokens
 from planner.predict.physics.physics import TUNED, Physics
 from solver.arrays import Array
 
@@ -32,8 +32,8 @@ def score_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: Physi
     if framework.attention != "unfused":
         return np.zeros_like(keys.tp)
     each = DROPPED_SCORE_BYTES if framework.dropout else PLAIN_SCORE_BYTES
-    heads = sum(operator.num_heads for operator in operators if operator.op_class == "attention")
-    return each * heads / keys.tp * keys.tokens * keys.sequence_length
+    seen = sum(op.num_heads * seen_tokens(op, keys) for op in operators if op.op_class == "attention")
+    return each * seen / keys.tp * keys.tokens
 
 
 def output_copy_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: Physics) -> Array:

@@ -12,6 +12,7 @@ from planner.backends.deepspeed.expressible_rules import EXPRESSIBLE_RULES
 from planner.backends.deepspeed.space import SPACE, TABLE
 from planner.backends.registry import software
 from planner.backends.rules.rule import RuleInput, rule_input
+from planner.model.builtin import builtin_model
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MtpSpec, VisionSpec
 from planner.question.problem import Workload
 from planner.question.sequences import Sequences
@@ -57,6 +58,7 @@ LORA = {"kind": "lora"}
 BROKEN: dict[str, list[RuleInput]] = {
     "K1": [given(training={"kind": "qlora"}), given(training={"kind": "full", "task": "dpo"})],
     "K2": [given(sequences=Sequences(kind="packed", mean=512))],
+    "K6": [given(model=builtin_model("t5-11b"))],
     "L1": [given(model=make_model().model_copy(update={"family": "gpt2"}), training=LORA)],
     "L2": [given(model=make_model(tie_embeddings=True), training={**LORA, "ends": True})],
     "L4": [

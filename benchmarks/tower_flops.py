@@ -1,0 +1,43 @@
+"""Torch's FLOPs of an audio tower, for the survey of model types."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from planner.model.hf_config.audio_towers import REFERENCE_FRAMES
+from planner.model.spec import ModelSpec
+
+
+def tower_flops(model: Any, spec: ModelSpec) -> int:
+    """Torch's count for one clip through the audio tower and its projector, on the CPU."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    (tower,) = spec.further_towers
+    audio = getattr(model.config, "audio_config", None) or model.config.encoder_config
+    # Whisper's convolutions halve the frames; the others take chunks of a reference clip, or their inputs as they are.
+    positions = getattr(audio, "max_source_positions", None) or getattr(audio, "max_position_embeddings", 0)
+    units = tower.runs[0].units_per_item
+    frames = 2 * positions if positions == units else REFERENCE_FRAMES
+    whole = hasattr(audio, "input_dim")
+    known = {
+        "input_features": torch.zeros(1, units, audio.input_dim)
+        if whole
+        else torch.zeros(1, audio.num_mel_bins, frames),
+        "input_features_mask": torch.ones(1, frames, dtype=torch.long),
+        "padding_mask": torch.ones(1, 160 * frames, dtype=torch.long),
+        "input_ids": torch.full((1, tower.tokens_per_item), getattr(model.config, "audio_token_id", None) or 0),
+        "feature_attention_mask": torch.ones(1, frames, dtype=torch.long),
+    }
+    inner = getattr(model, "model", model)
+    work = getattr(inner, "get_audio_features", None)
+    if work is None:  # the class has no method for it
+
+        def work(input_features: Any) -> Any:
+            return inner.multi_modal_projector(inner.audio_tower(input_features).last_hidden_state)
+
+    asked = {name: value for name, value in known.items() if name in inspect.signature(work).parameters}
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        work(**asked)
+    return int(counter.get_total_flops())

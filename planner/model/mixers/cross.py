@@ -1,0 +1,73 @@
+"""Cross-attention of a decoder layer: queries from its own tokens, keys and values from the encoder's output.
+
+It sees every source token, whatever the position (Vaswani et al., arXiv 1706.03762, section 3.2.3).  Keys and values
+are projected once for a layer and source; what they are projected from is kept once for all layers, at the encoder's
+end (``planner.model.encoder``).  Tensor parallelism splits its heads as it splits those of self-attention.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from planner.model.mixers.parts import projection
+from planner.model.operator import Operator
+from profiles.document import Document
+
+
+class CrossAttentionSpec(Document):
+    """Attention of a decoder layer to the encoder's output, ``source_width`` features a token."""
+
+    kind: Literal["cross"] = "cross"
+    num_heads: int = Field(gt=0)
+    num_kv_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    source_width: int = Field(gt=0, description="width of the encoder's output")
+    query_bias: bool = False
+    key_bias: bool = False
+    value_bias: bool = False
+    output_bias: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.num_heads % self.num_kv_heads:
+            raise ValueError(f"num_kv_heads = {self.num_kv_heads} must divide num_heads = {self.num_heads}")
+        return self
+
+
+def cross_operators(cross: CrossAttentionSpec, hidden_size: int, *, input_from: str) -> tuple[Operator, ...]:
+    """List the operators of one cross-attention; ``input_from`` names the operator that makes its queries' input."""
+    width, kv_width = cross.num_heads * cross.head_dim, cross.num_kv_heads * cross.head_dim
+    key_values = projection("cross_key_values", cross.source_width, 2 * kv_width, "column", keeps_input=False)
+    key_values = replace(
+        key_values,
+        parameters=key_values.parameters + kv_width * (cross.key_bias + cross.value_bias),
+        saved_width=2 * kv_width,
+        saved_shard="heads",
+        saved_from="cross_key_values",
+        of_source=True,
+    )
+    return (
+        projection("cross_queries", hidden_size, width, "column", bias=cross.query_bias, saved_from=input_from),
+        key_values,
+        Operator(
+            name="cross_core",
+            op_class="attention",
+            module="attention_core",
+            shard="heads",
+            read_width=width + 2 * kv_width,
+            write_width=width,
+            num_heads=cross.num_heads,
+            num_kv_heads=cross.num_kv_heads,
+            qk_dim=cross.head_dim,
+            v_dim=cross.head_dim,
+            causal=False,
+            saved_width=width,
+            saved_shard="heads",
+            saved_from="cross_queries",
+            of_source=True,
+        ),
+        projection("cross_output", width, hidden_size, "row", bias=cross.output_bias, saved_from="cross_core"),
+    )
