@@ -94,6 +94,16 @@ def test_every_other_back_end_with_files_refuses_t5_by_rule(name: str) -> None:
     assert bool(refused) != takes, [each.message for each in refused]
 
 
+@pytest.mark.parametrize(
+    "name", ["megatron", "megatron-bridge", "mindspeed", "torchtitan", "native", "nemo", "deepspeed"]
+)
+def test_tables_and_a_transform_before_the_head_are_refused(name: str) -> None:
+    model = model_from_hf_config({"model_type": "megatron-bert", "is_decoder": True}, "x", "config.json")
+    rules = software(name).release.space.rules
+    given = replace(rule_input(make_plan(GOOD)), model=model)
+    assert any("added tables or a transform" in each.message for each in rules.violations(given))
+
+
 def test_there_is_no_small_form() -> None:
     with pytest.raises(DocumentInvalid, match="no small form"):
         shrink(make_plan(GOOD, t5()), 4)

@@ -118,6 +118,18 @@ def test_an_encoder_runs_over_its_own_sequence(source: int) -> None:
     assert cost.embedding.saved_bytes[0] != even.embedding.saved_bytes[0]
 
 
+def test_rows_of_the_source_cost_what_as_many_own_rows_do() -> None:
+    model, hardware = t5(), hardware_of(make_cluster(8), "fp8")
+    keys = _keys(micro_batch_size=2)
+    longer = own_keys(model, Workload(global_batch_size=2, sequence_length=SEQUENCE, source_length=4 * SEQUENCE), keys)
+    operators = [each for each in layer_operators(model, 3) if each.name == "cross_key_values"]
+    own = layer_kind(operators, replace(keys, sequence_length=4 * SEQUENCE), hardware).sums
+    source, short = layer_kind(operators, longer, hardware).sums, layer_kind(operators, keys, hardware).sums
+    # In 8 bit the backward pass casts gradients, row by row.
+    assert source.backward_s[0] == own.backward_s[0] > short.backward_s[0]
+    assert source.forward_s[0] == own.forward_s[0] > short.forward_s[0]
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_forward_flops_are_those_of_the_model(name: str) -> None:
     model = MODELS[name]
