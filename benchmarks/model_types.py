@@ -76,7 +76,6 @@ def survey(names: list[str]) -> dict[str, Any]:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     known = classes_by_type()
-    towers = image_part_types()
     types = {}
     for model_type in names or known:
         kind, class_name = known[model_type]
@@ -111,6 +110,7 @@ def class_defaults() -> dict[str, Any]:
     audio = {"blip_2_qformer", *AUDIO_MODELS, *(each.encoder for each in AUDIO_MODELS.values())}
     others = ("falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese", "modernbert-decoder", "whisper")
     tables = (TABLES, NESTED, VISION_MODELS, BERTS, BARTS, T5S, others, audio, ("t5_gemma_module",))
+    towers = image_part_types()
     types = {}
     for model_type in sorted({name for table in (*tables, IMAGE_MODELS, towers) for name in table}):
         known = CONFIG_MAPPING[model_type]

@@ -40,8 +40,8 @@ def model_types_page() -> str:
         "*Cases*: configs whose counts were compared. *Refused*: changed configs that the reader refuses, because the"
         " key asks for what is not modelled or the class itself ignores it. *FLOPs*: ours over torch's counter for one"
         f" forward pass of the small model, {near} of {len(with_flops)} within 0.5 %; empty where the class did not run"
-        " or has a vision tower. llama4_text and nllb-moe differ because their classes compute as many rows of"
-        " experts as there are experts and tokens.",
+        " or has a vision tower. llama4_text and nllb-moe differ because their classes compute as many rows of experts"
+        " as there are experts and tokens.",
         table(("model type", "verdict", ">parameters, default config", ">cases", ">refused", ">FLOPs"), _read(read)),
         "## Refused",
         f"Of these {len(rest)} types the classes of {unbuilt} do not build with their default config either.",

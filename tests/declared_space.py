@@ -94,6 +94,8 @@ def _grids(problem: Problem, devices: int) -> Iterator[tuple[int, ...]]:
     widths += [moe.shared_intermediate_size for moe in mixtures]
     expert_tensor = _columns(problem).expert_tensor_parallel
     for tp, cp, pp in itertools.product(_divisors(devices), repeat=3):
+        if model.encoder is not None and cp * pp > 1:
+            continue
         if devices % (tp * cp * pp) or not _splits_heads(model, tp) or any(width % tp for width in widths):
             continue
         dp = devices // (tp * cp * pp)

@@ -58,6 +58,8 @@ from planner.predict.cost.step_payload import (
     table_bytes,
 )
 from planner.predict.cost.towers import tower_keys
+from planner.predict.cost.two_sequences import keys_by_kind
+from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import replayed_shares
 from planner.predict.physics.physics import Physics
 from planner.predict.trained_operators import trained_operators
@@ -157,6 +159,7 @@ class _Bill:
         self.table: ModelCost = keyed[0]
         self.cost: RowCost = self.costs.rows(self.row, keyed)
         kinds, training = range(len(self.model.layer_kinds)), problem.workload.trained
+        self.keyed = keys_by_kind(self.model, self.table.keys)
         self.kinds = [trained_operators(layer_operators(self.model, kind), training) for kind in kinds]
         self.references = [layer_operators(self.model, kind) for kind in kinds] if training.runs_reference else []
 
@@ -187,8 +190,8 @@ class _Bill:
         yield from self._hops(stage.stage)
         yield from self._shared_table(stage.stage)
 
-    def _exchanges(self, operators: Sequence[Operator]) -> tuple[Exchange, ...]:
-        narrow, keys = self.hardware.rates.casts, self.table.keys
+    def _exchanges(self, operators: Sequence[Operator], keys: LayerKeys | None = None) -> tuple[Exchange, ...]:
+        narrow, keys = self.hardware.rates.casts, keys or self.table.keys
         dispatched = dispatched_fraction(narrow=self.hardware.physics.narrow_dispatch, eight_bit=narrow)
         times = column_reductions(operators) if self.hardware.physics.reduces_each_column else {}
         return tuple(
@@ -203,21 +206,22 @@ class _Bill:
         """Collectives of the layers of a stage for one micro-batch; a replay runs its forward ones again."""
         kinds, recompute = self.model.layer_kind_sequence(), stage.recompute
         relief = Relief(recompute.policy, self.strategy.recompute_modules)
-        relieved = recompute.num_layers_per_chunk or (0,) * len(stage.chunks)
+        relieved, keyed = recompute.num_layers_per_chunk or (0,) * len(stage.chunks), self.keyed
         for chunk, count in zip(stage.chunks, relieved, strict=True):
             for offset in range(chunk.num_layers):
-                operators = self.kinds[kinds[chunk.first_layer + offset]]
-                yield from self._exchanges(operators)
+                kind = kinds[chunk.first_layer + offset]
+                operators = self.kinds[kind]
+                yield from self._exchanges(operators, keyed[kind])
                 if self.references:
                     for each in self._exchanges(self.references[kinds[chunk.first_layer + offset]]):
                         yield replace(each, backward=np.zeros_like(each.backward))
                 if offset < count:
-                    yield from self._replays(operators, relief)
+                    yield from self._replays(operators, relief, keyed[kind])
 
-    def _replays(self, operators: Sequence[Operator], relief: Relief) -> Iterator[Exchange]:
+    def _replays(self, operators: Sequence[Operator], relief: Relief, keys: LayerKeys) -> Iterator[Exchange]:
         replayed = frozenset(replayed_shares(operators, relief, self.hardware.physics))
         for operator in operators:
-            for each in self._exchanges((operator,)):
+            for each in self._exchanges((operator,), keys):
                 if runs_again(each.axis, operator.name, relief, replayed):
                     yield replace(each, backward=np.zeros_like(each.backward))
 
@@ -226,6 +230,8 @@ class _Bill:
         keys, hidden = self.table.keys, self.model.hidden_size
         if any(chunk.has_embedding for chunk in stage.chunks):
             yield from vocabulary_exchanges(keys, hidden, forward=True)
+            if self.model.encoder is not None and self.model.encoder.front is None:
+                yield from vocabulary_exchanges(keys.source, self.model.encoder.hidden_size or hidden, forward=True)
             yield from self._towers()
         if any(chunk.has_head for chunk in stage.chunks):
             yield from vocabulary_exchanges(keys, hidden, forward=False)

@@ -32,6 +32,7 @@ from planner.predict.cost.model_cost import model_cost
 from planner.predict.cost.overlap import exposed_s
 from planner.predict.cost.ring_attention import steps_s
 from planner.predict.cost.row_cost import CostModel
+from planner.predict.cost.two_sequences import own_keys
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.physics.kernels import AttentionChoice
 from planner.question.problem import Problem, Workload
@@ -43,6 +44,7 @@ from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
 from planner.strategy.strategy import Strategy
 from tests.declared_space import all_rows
+from tests.encoder_decoders import t5
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model
 from tests.reliefs import RELIEFS
 from tests.search_problems import random_model, random_problem
@@ -94,8 +96,38 @@ MODELS = {
     "moe": make_moe_model(8, num_dense=2, shared=512),
     "moe with mtp": make_moe_model(6, num_mtp_layers=2),
     "mla": make_mla_model(5, num_dense=1, num_mtp_layers=1),
+    "encoder and decoder": t5(),
     **{f"random {seed}": random_model(random.Random(seed)) for seed in range(8)},
 }
+
+
+@pytest.mark.parametrize("source", [SEQUENCE // 2, 3 * SEQUENCE])
+def test_an_encoder_runs_over_its_own_sequence(source: int) -> None:
+    model, workload = t5(), Workload(global_batch_size=2, sequence_length=SEQUENCE, source_length=source)
+    keys = own_keys(model, workload, _keys(micro_batch_size=2))
+    cost = model_cost(model, workload, _counting_hardware(), keys, RELIEFS)
+    layers = np.bincount(model.layer_kind_sequence(), minlength=len(model.layer_kinds)) @ cost.layers.forward_s[0]
+    total = layers + cost.embedding.forward_s[0] + cost.head.forward_s[0]
+    expected = 2 * SEQUENCE * forward_flops_per_token(model, SEQUENCE, source_length=source)
+    assert total == pytest.approx(expected, rel=1e-12)
+    even = model_cost(model, workload, _counting_hardware(), _keys(micro_batch_size=2), RELIEFS)
+    kept = cost.layers.saved_bytes[0, 0] / even.layers.saved_bytes[0, 0]
+    # All that an encoder layer keeps grows with its sequence, a first decoder layer's keys and values alone.
+    assert kept[0] == pytest.approx(source / SEQUENCE)
+    assert min(1.0, source / SEQUENCE) < kept[2] < max(1.0, source / SEQUENCE)
+    assert cost.embedding.saved_bytes[0] != even.embedding.saved_bytes[0]
+
+
+def test_rows_of_the_source_cost_what_as_many_own_rows_do() -> None:
+    model, hardware = t5(), hardware_of(make_cluster(8), "fp8")
+    keys = _keys(micro_batch_size=2)
+    longer = own_keys(model, Workload(global_batch_size=2, sequence_length=SEQUENCE, source_length=4 * SEQUENCE), keys)
+    operators = [each for each in layer_operators(model, 3) if each.name == "cross_key_values"]
+    own = layer_kind(operators, replace(keys, sequence_length=4 * SEQUENCE), hardware).sums
+    source, short = layer_kind(operators, longer, hardware).sums, layer_kind(operators, keys, hardware).sums
+    # In 8 bit the backward pass casts gradients, row by row.
+    assert source.backward_s[0] == own.backward_s[0] > short.backward_s[0]
+    assert source.forward_s[0] == own.forward_s[0] > short.forward_s[0]
 
 
 @pytest.mark.parametrize("name", MODELS)
