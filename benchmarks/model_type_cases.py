@@ -90,6 +90,8 @@ CHANGES: dict[str, list[Any]] = {
     "block_multiple_of": [32],
     **_each("hc_mult hc_count o_groups", [3]),
     **_each("o_lora_rank hc_lowrank gated_norm_rank index_block_size", [20]),
+    **_each("num_kv_shared_layers", [3]),
+    **_each("hidden_size_per_layer_input laurel_rank altup_num_inputs d_rel rel_extent conv_kernel_size", [5]),
     "num_attention_heads_per_layer": [[6, 4, 2, 6, 4]],
 }
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
@@ -108,6 +110,11 @@ LISTED: dict[str, dict[str, Any]] = {
         "o_lora_rank": 24,
         "o_groups": 2,
     },
+    "gemma4_text": {"top_k_experts": 2},
+    "gemma3n_text": {"num_kv_shared_layers": 10},
+    "inkling_text": {"swa_num_key_value_heads": 2, "swa_head_dim": 16, "swa_num_attention_heads": 4},
+    "inkling2_text": {"swa_num_key_value_heads": 2, "swa_head_dim": 16, "swa_num_attention_heads": 4},
+    "lfm3": {"layer_types": ["conv", "sliding_attention", "full_attention", "conv", "full_attention"]},
     "hy_v4": {"indexer_types": ["full", "full", "shared", "shared", "full"]},
     "minimax_m3_vl_text": {
         "layer_types": ["full_attention", *["minimax_m3_sparse"] * 3, "full_attention"],
