@@ -90,7 +90,11 @@ CHANGES: dict[str, list[Any]] = {
     "block_multiple_of": [32],
     **_each("hc_mult hc_count o_groups", [3]),
     **_each("o_lora_rank hc_lowrank gated_norm_rank index_block_size", [20]),
-    **_each("num_kv_shared_layers", [3]),
+    **_each("num_kv_shared_layers num_mem_blocks", [3]),
+    **_each("lru_width attention_hidden_size", [192]),
+    **_each("dim_head dim_ff prompt_length segment_types kv_channels adapter_rank", [24]),
+    "attn_config": [{"rope_theta": 10000.0, "kv_n_heads": 3}],
+    "ffn_config": [{"ffn_hidden_size": 56, "moe_num_experts": 20, "moe_top_k": 2}],
     **_each("hidden_size_per_layer_input laurel_rank altup_num_inputs d_rel rel_extent conv_kernel_size", [5]),
     "num_attention_heads_per_layer": [[6, 4, 2, 6, 4]],
 }
@@ -100,6 +104,17 @@ CHANGES: dict[str, list[Any]] = {
 _ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 LISTED: dict[str, dict[str, Any]] = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
+    "jetmoe": {"kv_channels": 16},
+    "zamba2": {
+        "layers_block_type": ["linear_attention", "hybrid", "linear_attention", "hybrid", "hybrid"],
+        "num_hidden_layers": 5,
+        "n_mamba_heads": 4,
+        "adapter_rank": 12,
+    },
+    "zamba": {
+        "layers_block_type": ["linear_attention", "hybrid", "linear_attention", "hybrid", "hybrid"],
+        "num_hidden_layers": 5,
+    },
     "dbrx": {
         "attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2},
         "ffn_config": {"ffn_hidden_size": 40, "moe_num_experts": 12, "moe_top_k": 2},
@@ -333,6 +348,8 @@ def flops_ratio(class_name: str, config: Any, length: int = 64) -> float | None:
         if getattr(config, "index_topk", None):  # the classes score all tokens and mask those that are not chosen
             config.index_topk = length
             spec = model_from_hf_config(written(config), "surveyed", "config.json")
+        if getattr(config, "prompt_length", None):  # tokens that the class puts in front
+            config.prompt_length = 0
         if getattr(config, "zero_expert_num", None):  # how many tokens choose them depends on the weights
             config.zero_expert_num = 0
             spec = model_from_hf_config(written(config), "surveyed", "config.json")
@@ -363,17 +380,23 @@ def _without_scans(counter: Any, model: Any, length: int) -> float:
     not counted): what a mixer runs itself, and its convolution, are left out on both sides.  Mamba-1 multiplies by the
     weights of its step sizes itself, which is a matmul on ours: it is put back.
     """
+    import torch
+
     counts = {name.split(".", 1)[-1]: _matmul_flops(each) for name, each in counter.get_flop_counts().items()}
     total = float(_matmul_flops(counter.get_flop_counts()["Global"]))
     for name, module in model.named_modules():
-        scans = hasattr(module, "layer_type") or hasattr(module, "conv1d")
+        scans = any(hasattr(module, part) for part in ("layer_type", "conv1d", "mlstm_backend"))
         if not scans or hasattr(module, "is_causal") or name not in counts:  # softmax attention is no scan
             continue
-        children = {child: counts.get(f"{name}.{child}", 0) for child, _ in module.named_children()}
+        children = {
+            child: counts.get(f"{name}.{child}", 0) for child, _ in module.named_children() if child != "mlstm_backend"
+        }
         total -= counts[name] - sum(children.values())
         steps = getattr(module, "dt_proj", None)
         if steps is not None and not children.get("dt_proj"):
             total += 2.0 * steps.weight.numel() * length
+        for weight in ("x_proj_weight", "dt_proj_weight"):  # those of Mamba-1 in heads (zamba)
+            total += 2.0 * getattr(module, weight, torch.empty(0)).numel() * length
     return total
 
 

@@ -15,6 +15,10 @@ MIXER_WORDS: Mapping[str, str] = {
     "lightning": "lightning attention",
     "short_conv": "short convolutions",
     "compressed": "compressed attention",
+    "expert_attention": "attention made of experts",
+    "mlstm": "mLSTM",
+    "rg_lru": "RG-LRU",
+    "wkv": "RWKV",
     "none": "an MLP or experts alone",
 }
 
@@ -64,6 +68,8 @@ def _beyond(kind: LayerSpec) -> str | None:
 def _beyond_sums(attention: AttentionSpec) -> str | None:
     if attention.differential:
         return "differential attention"
+    if attention.input_size is not None:
+        return "attention to the embedding beside the layer's input"
     if attention.reuses_key_values:
         return "keys and values shared between layers"
     return "keys that are values too" if attention.keys_are_values else None

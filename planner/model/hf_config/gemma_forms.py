@@ -82,8 +82,8 @@ def _full_sizes(keys: ClassKeys, both: bool, layers: list[LayerSpec]) -> list[tu
     listed = keys.reader.child("per_layer_config")
     sizes = [(layers[0].attention.head_dim, kv_heads)] * len(layers)
     for name in listed.data:
-        if not isinstance(name, str) or not name.isdigit() or int(name) >= len(layers):
-            listed.refuse(str(name)[:40], f"must be the number of one of {len(layers)} layers")
+        if not name.isdigit() or int(name) >= len(layers):
+            listed.refuse(name[:40], f"must be the number of one of {len(layers)} layers")
             continue
         child = listed.child(name)
         head_dim = child.integer("head_dim", default=layers[0].attention.head_dim)

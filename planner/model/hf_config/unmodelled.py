@@ -13,8 +13,7 @@ _BY_MECHANISM: dict[str, str] = {
     DSA: "dots3_note mistral_large4",
     f"{HYPER} and {DSA}": "glm5_next qwen4_exp",
     "block-sparse attention": "minimax_m3_vl",
-    SSM: "nemotron_h_omni zamba zamba2",
-    "recurrent layers": "recurrent_gemma rwkv xlstm",
+    SSM: "nemotron_h_omni",
     "short convolutions": "lfm2_vl lfm3_vl",
     "inputs of every layer, and key-values shared between layers": "gemma3n gemma4 gemma4_assistant"
     " gemma4_unified gemma4_unified_assistant",
@@ -23,13 +22,10 @@ _BY_MECHANISM: dict[str, str] = {
     "short convolutions beside attention and experts": "inkling_mm_model",
     "experts on a latent width, and gates on the residuals": "muse_spark",
     "a gate on the output of attention": "muse_glimmer step3p7",
-    "attention made of experts": "jetmoe",
     "blocks of bytes with towers of their own": "blt",
     "cross-attention to another modality": "idefics evolla mllama",
     "denoising over a canvas": "diffusion_gemma",
     "hashed or segment-wise attention": "reformer xlnet",
-    "sizes in nested objects that are not read": "dbrx",
-    "relative position biases": "cpmant",
     _ENCODER: "bert bert-generation big_bird camembert data2vec-text electra ernie megatron-bert rembert roberta"
     " roberta-prelayernorm roc_bert roformer xlm xlm-roberta xlm-roberta-xl xmod",
     _ENCODER_DECODER: "bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder florence2 fsmt led longt5"
