@@ -94,7 +94,7 @@ def runs_along_sequence(model: ModelSpec) -> str | None:
     """A token mixer whose state runs along the sequence, so that no rank may hold only a part of it; None without."""
     for kind in used_kinds(model):
         for mixer in (kind.attention, kind.beside):
-            if mixer is not None and mixer.kind not in ("gqa", "mla", "none"):
+            if mixer is not None and mixer.kind not in ("gqa", "mla", "expert_attention", "none"):
                 # Compressed entries come from the whole past: a ring of ranks does not apply to them either.
                 return MIXER_WORDS[mixer.kind]
     return None
