@@ -19,7 +19,7 @@ from planner.model.layer_parts import PartSpec, part_operator
 from planner.model.operator import Operator
 from planner.model.operators import embedding_operators, head_operators, layer_operators
 from planner.model.parameters import active_parameters, layer_parameters, total_parameters
-from planner.model.spec import ModelSpec
+from planner.model.spec import AttentionSpec, ModelSpec
 from profiles.validation import FindingsInvalid
 
 _NEEDED: dict[str, dict[str, Any]] = {
@@ -107,8 +107,9 @@ def test_compressed_attention_sees_a_window_and_an_entry_for_every_few_tokens() 
 def test_a_layer_that_shares_keys_and_values_makes_and_keeps_none() -> None:
     model = _read("gemma3n_text")
     own, shared = (model.layer_kinds[model.layer_kind_sequence()[layer]] for layer in (3, 33))
-    assert not own.attention.reuses_key_values
-    assert shared.attention.reuses_key_values
+    assert isinstance(own.attention, AttentionSpec)
+    assert isinstance(shared.attention, AttentionSpec)
+    assert (own.attention.reuses_key_values, shared.attention.reuses_key_values) == (False, True)
     first, last = (model.layer_kind_sequence()[layer] for layer in (3, 33))
     made = _operator(model, "qkv", first).out_features - _operator(model, "qkv", last).out_features
     kept = _operator(model, "attention_core", first).saved_width - _operator(model, "attention_core", last).saved_width
