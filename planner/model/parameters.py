@@ -87,10 +87,13 @@ def _idle_parameters(spec: ModelSpec, kind: int) -> int:
     layer: LayerSpec = spec.layer_kinds[kind]
     if layer.moe is None:
         return 0
+    in_attention = [op for op in layer_operators(spec, kind) if op.op_class == "matmul" and op.num_experts]
+    attention = sum(op.parameters - op.replicated_parameters for op in in_attention)
+    attention = attention // layer.moe.num_experts * (layer.moe.num_experts - layer.moe.top_k)
     routed = sum_parameters(op for op in layer_operators(spec, kind) if op.op_class == "grouped_matmul")
     met = min(round(routed_rows(layer.moe)), layer.moe.num_experts)
     unused = sum_parameters(op for op in layer_operators(spec, kind) if op.name == "experts_unused")
-    return routed // layer.moe.num_experts * (layer.moe.num_experts - met) + unused
+    return routed // layer.moe.num_experts * (layer.moe.num_experts - met) + unused + attention
 
 
 def parameters_by_module(spec: ModelSpec) -> dict[str, int]:

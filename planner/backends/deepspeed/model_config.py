@@ -23,9 +23,19 @@ from profiles.errors import DocumentInvalid
 _WHERE = "model_config.json"
 
 
+_UNFUSED = {
+    # transformers 5.23 models/deepseek_v4/modeling_deepseek_v4.py, DeepseekV4PreTrainedModel
+    "deepseek_v4": "the transformers class of deepseek_v4 runs attention without a fused kernel (heads of 512 features)"
+    " and keeps all scores, which is not predicted",
+}
+"""Families that transformers builds, but runs in a way that no prediction here describes."""
+
+
 def model_config(spec: ModelSpec) -> dict[str, Any]:
     """The config of the model's own ``transformers`` class.  Raises DocumentInvalid for a family without a writer."""
     writer = _WRITERS.get(spec.family)
+    if spec.family in _UNFUSED:
+        raise DocumentInvalid(f"{_UNFUSED[spec.family]}; --backend unrestricted plans it for study", where=_WHERE)
     if writer is None:
         hint = f"one of {', '.join(sorted(_WRITERS))}"
         raise DocumentInvalid(f"no transformers class is known for the family {spec.family!r}", where=_WHERE, hint=hint)

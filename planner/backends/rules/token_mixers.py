@@ -17,6 +17,10 @@ MIXER_WORDS: Mapping[str, str] = {
     "compressed": "compressed attention",
     "conv_module": "a convolution module",
     "window_cross": "cross-attention to windows of frames",
+    "expert_attention": "attention made of experts",
+    "mlstm": "mLSTM",
+    "rg_lru": "RG-LRU",
+    "wkv": "RWKV",
     "none": "an MLP or experts alone",
 }
 
@@ -95,6 +99,8 @@ def _beyond(kind: LayerSpec) -> str | None:
 def _beyond_sums(attention: AttentionSpec) -> str | None:
     if attention.differential:
         return "differential attention"
+    if attention.input_size is not None:
+        return "attention to the embedding beside the layer's input"
     if attention.reuses_key_values:
         return "keys and values shared between layers"
     return "keys that are values too" if attention.keys_are_values else None
@@ -119,7 +125,7 @@ def runs_along_sequence(model: ModelSpec) -> str | None:
     """A token mixer whose state runs along the sequence, so that no rank may hold only a part of it; None without."""
     for kind in used_kinds(model):
         for mixer in (kind.attention, kind.beside):
-            if mixer is not None and mixer.kind not in ("gqa", "mla", "none"):
+            if mixer is not None and mixer.kind not in ("gqa", "mla", "expert_attention", "none"):
                 # Compressed entries come from the whole past: a ring of ranks does not apply to them either.
                 return MIXER_WORDS[mixer.kind]
     return None

@@ -78,6 +78,12 @@ def full_every(period: int | str, first_full: bool = False) -> WindowRule:
     return rule
 
 
+def lfm3_windows(keys: ClassKeys, num_layers: int) -> list[int | None]:
+    """Every fourth layer slides from the fifth on, unless ``layer_types`` says otherwise."""
+    slides = [layer % 4 == 0 and layer > 0 for layer in range(num_layers)]
+    return _windows(keys, num_layers, slides, words=(_FULL, _SLIDING, "conv"))
+
+
 def full_first_and_every(period: int, first: bool, last: bool) -> WindowRule:
     """All layers slide but every ``period``-th, and the first or the last one."""
 

@@ -281,6 +281,11 @@ def short_conv(keys: ClassKeys, hidden: int) -> TokenMixer:
     return ShortConvSpec(width=hidden, conv_kernel=kernel, bias=keys.on("conv_bias"))
 
 
+def lfm3_layers(_: ClassKeys, num_layers: int) -> list[bool]:
+    """The second of every four layers, the fourth, and the first are convolutions."""
+    return [layer % 4 != 2 and (layer % 4 != 0 or layer == 0) for layer in range(num_layers)]
+
+
 def lfm3_conv(keys: ClassKeys, hidden: int) -> TokenMixer:
     """Gated short convolution of LFM3."""
     return ShortConvSpec(width=hidden, conv_kernel=keys.integer("conv_L_cache"), bias=keys.on("conv_bias"))

@@ -39,6 +39,7 @@ from planner.model.hf_config.moe_family import (
     import_qwen3_moe,
 )
 from planner.model.hf_config.nemotron_family import import_nemotron_h
+from planner.model.hf_config.nested_sizes import import_dbrx
 from planner.model.hf_config.older_families import import_falcon, import_gpt_bigcode, import_gpt_neox_japanese
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.t5_family import T5S, import_t5
@@ -92,6 +93,7 @@ TEXT_IMPORTERS: dict[str, Importer] = {
     "gemma3_text": _named("gemma3_text", import_gemma),
     "gpt2": import_gpt2,
     "gpt-sw3": import_gpt2,
+    "dbrx": import_dbrx,
     "falcon": import_falcon,
     "gpt_bigcode": import_gpt_bigcode,
     "gpt_neox_japanese": import_gpt_neox_japanese,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.model.hf_config.mechanisms import DSA, HYPER, SSM
+from planner.model.hf_config.mechanisms import DSA, HYPER
 
 _ENCODER_DECODER = "an encoder beside the decoder, with cross-attention"
 _ENCODER = "token types and a transform before the head, as encoders of the BERT kind have"
@@ -12,26 +12,21 @@ _BY_MECHANISM: dict[str, str] = {
     DSA: "dots3_note mistral_large4",
     f"{HYPER} and {DSA}": "glm5_next qwen4_exp",
     "block-sparse attention": "minimax_m3_vl",
-    SSM: "zamba zamba2",
-    "recurrent layers": "recurrent_gemma rwkv xlstm",
-    "inputs of every layer, and key-values shared between layers": "gemma3n gemma3n_text gemma4 gemma4_assistant"
-    " gemma4_text gemma4_unified gemma4_unified_assistant gemma4_unified_text",
-    "attention residuals and short convolutions": "inkling2 inkling2_text",
-    "short convolutions beside attention and experts": "inkling_mm_model inkling_text",
+    "inputs of every layer, and key-values shared between layers": "gemma3n gemma4 gemma4_assistant gemma4_unified"
+    " gemma4_unified_assistant",
+    "attention residuals and short convolutions": "inkling2",
+    "short convolutions beside attention and experts": "inkling_mm_model",
     "experts on a latent width, and gates on the residuals": "muse_spark",
     "a gate on the output of attention": "muse_glimmer step3p7",
-    "attention made of experts": "jetmoe",
     "blocks of bytes with towers of their own": "blt",
     "cross-attention to another modality": "evolla idefics mllama",
     "denoising over a canvas": "diffusion_gemma",
     "hashed or segment-wise attention": "reformer xlnet",
-    "sizes in nested objects that are not read": "dbrx",
-    "relative position biases": "cpmant",
     _ENCODER_DECODER: "encoder-decoder florence2 pix2struct pp_formulanet seamless_m4t seamless_m4t_v2 t5gemma2"
     " trocr udop vision-encoder-decoder",
     _AUDIO: "fun_asr_nano kyutai_speech_to_text moshi musicgen musicgen_melody nemo_speechlm phi4_multimodal"
     " qwen2_5_omni qwen3_omni_moe vibevoice_asr voxtral_realtime",
-    "a gate on each head of attention, beside short convolutions": "lfm3 lfm3_vl",
+    "a gate on each head of attention, beside short convolutions": "lfm3_vl",
     "norms inside attention and MLP": "kosmos-2 kosmos-2.5",
     "a vision tower that the timm library defines": "fast_vlm perception_lm",
     "an action expert beside the language model, with attention over both": "pi0",

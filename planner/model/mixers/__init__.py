@@ -11,12 +11,15 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Tag
 
 from planner.model.mixers.absent import AbsentMixerSpec
+from planner.model.mixers.channel_recurrence import ChannelRecurrenceSpec, channel_recurrence_operators
 from planner.model.mixers.compressed import CompressedAttentionSpec, compressed_operators
 from planner.model.mixers.conv_module import ConvModuleSpec, conv_module_operators
 from planner.model.mixers.delta_rule import DeltaRuleSpec, delta_rule_operators
+from planner.model.mixers.expert_attention import ExpertAttentionSpec, expert_attention_operators
 from planner.model.mixers.kinds import NormKind
 from planner.model.mixers.lightning import LightningSpec, lightning_operators
 from planner.model.mixers.mamba import Mamba1Spec, Mamba2Spec, mamba1_operators, mamba2_operators
+from planner.model.mixers.mlstm import MlstmSpec, mlstm_operators
 from planner.model.mixers.short_conv import ShortConvSpec, short_conv_operators
 from planner.model.mixers.softmax import AttentionSpec, attention_operators
 from planner.model.mixers.window_cross import WindowCrossSpec, window_cross_operators
@@ -34,6 +37,10 @@ _FILES = {
     "compressed": "compressed",
     "conv_module": "conv_module",
     "window_cross": "window_cross",
+    "expert_attention": "expert_attention",
+    "mlstm": "mlstm",
+    "rg_lru": "channel_recurrence",
+    "wkv": "channel_recurrence",
     "none": "absent",
 }
 
@@ -54,6 +61,9 @@ TokenMixer = Annotated[
     | Annotated[CompressedAttentionSpec, Tag("compressed")]
     | Annotated[ConvModuleSpec, Tag("conv_module")]
     | Annotated[WindowCrossSpec, Tag("window_cross")]
+    | Annotated[ExpertAttentionSpec, Tag("expert_attention")]
+    | Annotated[MlstmSpec, Tag("mlstm")]
+    | Annotated[ChannelRecurrenceSpec, Tag("channel_recurrence")]
     | Annotated[AbsentMixerSpec, Tag("absent")],
     Discriminator(
         _tag,
@@ -86,4 +96,14 @@ def mixer_operators(
         return conv_module_operators(mixer, hidden_size, input_from=input_from)
     if isinstance(mixer, WindowCrossSpec):
         return window_cross_operators(mixer, hidden_size, input_from=input_from)
+    return _rare_operators(mixer, hidden_size, input_from)
+
+
+def _rare_operators(mixer: TokenMixer, hidden_size: int, input_from: str) -> tuple[Operator, ...]:
+    if isinstance(mixer, ExpertAttentionSpec):
+        return expert_attention_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, MlstmSpec):
+        return mlstm_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, ChannelRecurrenceSpec):
+        return channel_recurrence_operators(mixer, hidden_size, input_from=input_from)
     return ()

@@ -65,6 +65,12 @@ class AttentionSpec(Document):
     reuses_key_values: bool = Field(
         default=False, exclude_if=lambda on: not on, description="keys and values of an earlier layer"
     )
+    input_size: int | None = Field(
+        default=None,
+        gt=0,
+        exclude_if=lambda size: size is None,
+        description="width that queries, keys and values are projected from, if not the layer's (zamba)",
+    )
     keys_are_values: bool = Field(
         default=False, exclude_if=lambda on: not on, description="one projection gives keys and values"
     )
@@ -150,7 +156,7 @@ def _matmul(
 
 def _fused_projection(attention: AttentionSpec, hidden_size: int, input_from: str) -> tuple[Operator, ...]:
     query = attention.num_heads * attention.head_dim * (2 if attention.output_gate else 1)
-    key_value = _key_value_width(attention)
+    key_value, source = _key_value_width(attention), attention.input_size or hidden_size
     unbiased = 0 if attention.key_bias else attention.num_kv_heads * attention.head_dim
     biases = query + key_value - unbiased if attention.qkv_bias else 0
     operator = Operator(
@@ -158,16 +164,16 @@ def _fused_projection(attention: AttentionSpec, hidden_size: int, input_from: st
         op_class="matmul",
         module="attention",
         shard="column",
-        parameters=hidden_size * (query + key_value) + biases,
-        in_features=hidden_size,
+        parameters=source * (query + key_value) + biases,
+        in_features=source,
         out_features=query + key_value,
-        read_width=hidden_size,
+        read_width=source,
         write_width=query + key_value,
         num_heads=attention.num_heads,
         num_kv_heads=attention.num_kv_heads,
         qk_dim=attention.head_dim,
         v_dim=attention.v_head_dim,
-        saved_width=hidden_size,
+        saved_width=source,
         saved_shard="sequence",
         saved_from=input_from,
     )

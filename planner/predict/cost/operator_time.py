@@ -158,11 +158,14 @@ def matmul_sizes(operator: Operator, keys: LayerKeys) -> Sizes:
         if operator.shard == "expert_column":
             return rows / experts, n / keys.etp, k, experts
         return rows / experts, n, k / keys.etp, experts
+    rows = tokens * operator.tokens_per_token
     if operator.shard in ("column", "vocabulary"):
-        return tokens, n / keys.tp, k, one
+        return rows, n / keys.tp, k, one
     if operator.shard == "row":
-        return tokens, n, k / keys.tp, one
-    return tokens / keys.sequence_split, n, k, one
+        return rows, n, k / keys.tp, one
+    if operator.shard in ("heads", "features"):  # one product a head or group of heads, each on one rank
+        return rows / keys.tp, n, k, one
+    return rows / keys.sequence_split, n, k, one
 
 
 def moved_bytes(operator: Operator, keys: LayerKeys) -> Array:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from planner.model.flops import forward_flops, forward_flops_per_token, model_flops_per_token
+from planner.model.hf_config import model_from_hf_config
 from planner.model.operator import Operator
 from planner.model.operators import (
     embedding_operators,
@@ -42,7 +43,7 @@ from planner.search.reliefs import relief_choices
 from planner.search.row_context import strategy_context
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
-from planner.strategy.strategy import Strategy
+from planner.strategy.strategy import Relief, Strategy
 from tests.declared_space import all_rows
 from tests.encoder_decoders import t5
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model
@@ -91,8 +92,17 @@ def _keys(**columns: int) -> LayerKeys:
     return LayerKeys(**arrays, sequence_length=SEQUENCE, routing=EVEN)
 
 
+def _read(family: str, **keys: Any) -> ModelSpec:
+    small = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "head_dim": 64, "vocab_size": 1024}
+    return model_from_hf_config({"model_type": family, **small, **keys}, family, "config.json")
+
+
+_ENTRIES = ["heavily_compressed_attention", "sliding_attention"] * 2
 MODELS = {
     "dense": make_model(),
+    "streams": _read("deepseek_v4", layer_types=_ENTRIES, num_nextn_predict_layers=0, moe_intermediate_size=128),
+    "parts": _read("afmoe", num_key_value_heads=2, intermediate_size=512, moe_intermediate_size=128),
+    "shared keys": _read("gemma3n_text", num_key_value_heads=2, intermediate_size=512, num_kv_shared_layers=2),
     "moe": make_moe_model(8, num_dense=2, shared=512),
     "moe with mtp": make_moe_model(6, num_mtp_layers=2),
     "mla": make_mla_model(5, num_dense=1, num_mtp_layers=1),
@@ -138,6 +148,16 @@ def test_forward_flops_are_those_of_the_model(name: str) -> None:
     layers = np.bincount(model.layer_kind_sequence(), minlength=len(model.layer_kinds)) @ cost.layers.forward_s[0]
     total = layers + cost.embedding.forward_s[0] + cost.head.forward_s[0]
     assert total == pytest.approx(2 * SEQUENCE * forward_flops_per_token(model, SEQUENCE), rel=1e-12)
+
+
+def test_residual_streams_widen_what_is_kept_and_sent_between_layers() -> None:
+    model = MODELS["streams"]
+    plain = model.model_copy(update={"residual": None, "exit_parts": ()})
+    workload = Workload(global_batch_size=1, sequence_length=SEQUENCE)
+    reliefs = (Relief(recompute="full"),)
+    wide, narrow = (model_cost(each, workload, _counting_hardware(), _keys(), reliefs) for each in (model, plain))
+    assert wide.entry_bytes[0] == 4 * narrow.entry_bytes[0] == 4 * 256 * SEQUENCE * 2
+    assert np.all(wide.layers.saved_bytes[0] == 4 * narrow.layers.saved_bytes[0])
 
 
 @pytest.mark.parametrize("name", MODELS)

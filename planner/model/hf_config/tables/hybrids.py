@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from planner.model.hf_config.decoder import Decoder, Experts
-from planner.model.hf_config.layer_rules import all_routed, dense_first, granite_routed, jamba_routed, qwen_steps
+from planner.model.hf_config.layer_forms import attention_gate, every
+from planner.model.hf_config.layer_rules import (
+    all_routed,
+    dense_first,
+    granite_routed,
+    jamba_routed,
+    lfm3_windows,
+    qwen_steps,
+)
 from planner.model.hf_config.mixer_rules import (
     all_other,
     attention_at_indices,
@@ -17,6 +25,8 @@ from planner.model.hf_config.mixer_rules import (
     kimi_attention,
     kimi_delta,
     lfm2_width,
+    lfm3_conv,
+    lfm3_layers,
     lightning,
     listed_mixers,
     olmo_attention,
@@ -108,6 +118,15 @@ HYBRIDS: dict[str, Decoder] = {
         qk_norm="per_head",
         mixers=listed_mixers(short_conv, attention_in_full_indices, ("conv",)),
         experts=Experts(dense_first("num_dense_layers"), score_function="sigmoid"),
+    ),
+    "lfm3": Decoder(
+        activation="",
+        epsilon="norm_eps",
+        qk_norm="per_head",
+        four_norms="use_sandwich_norm",
+        mixers=listed_mixers(lfm3_conv, lfm3_layers, ("conv",), attention=("full_attention", "sliding_attention")),
+        windows=lfm3_windows,
+        shaped=every(attention_gate(per_head=True, switch="use_attention_gate")),
     ),
     "mamba": _MAMBA,
     "mamba2": Decoder(

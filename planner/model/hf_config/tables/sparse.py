@@ -42,7 +42,7 @@ SPARSE: dict[str, Decoder] = {
         head_dim=None,
         indexer=True,
         unindexed=("sliding_attention", "full_attention"),
-        mlp_bias="mlp_bias",
+        without_parameters=("mlp_bias",),
         experts=Experts(
             dense_first("first_k_dense_replace", 1),
             count="n_routed_experts",
