@@ -20,8 +20,7 @@ VERDICTS = """*ran*: both steps, losses as on one rank. *differs*: both steps, o
 and ended badly. *refused*: a rule, or the lack of a small form, before anything was started. A plan that
 failed may break a rule that was written for it."""
 OTHERS = """Megatron-Bridge trains with Megatron-Core, and its recipe sets the fields of the same configuration;
-DeepSpeed's corpus is not executed yet (`tests/integration/test_deepspeed_runs.py` trains a dozen of its layouts);
-MaxText and MindSpeed have no runner on CPU ranks yet, and their spaces stand on their rules and validators alone."""
+MindSpeed imports `torch_npu`, which runs on Ascend devices alone: its space stands on its rules and its validator."""
 MATRIX = """How many plans ran with both values. Degrees are told as 1 or more; a row and a column of one field never
 meet."""
 AXES = (

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from planner.backends.accelerate.validator import VALIDATOR as ACCELERATE
 from planner.backends.checking.environment import make_ready
+from planner.backends.maxtext.tiny_run import interpreter
 from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extension_folder
 from planner.backends.ranks.warm_python import warm_python
 
@@ -30,6 +31,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "megatron": (*_TORCH, *_CHECKPOINTS, "torch._dynamo", "einops"),
     "torchtitan": (*_TORCH, *_CHECKPOINTS, *_COMPILED, "torch.nn.attention.flex_attention"),
     "accelerate": (*_TORCH, *_CHECKPOINTS, "accelerate", *_TRANSFORMERS),
+    "maxtext": ("maxtext.trainers.pre_train.train", "maxtext.input_pipeline.input_pipeline_interface"),
     "deepspeed": (*_TORCH, "deepspeed", "deepspeed.pipe", *_TRANSFORMERS),
 }
 
@@ -40,12 +42,14 @@ def warm(backend: str) -> Iterator[None]:
     if backend not in MODULES:
         yield
         return
-    with warm_python(MODULES[backend], _variables(backend)):
+    with warm_python(MODULES[backend], _variables(backend), interpreter() if backend == "maxtext" else ""):
         yield
 
 
 def _variables(backend: str) -> dict[str, str]:
     """What its runner gives to the ranks, as far as imports look at it."""
+    if backend == "maxtext":
+        return {"JAX_PLATFORMS": "cpu"}
     if backend not in ("accelerate", "deepspeed"):
         return {"PYTHONDONTWRITEBYTECODE": "1"}
     given = {"DS_ACCELERATOR": "cpu", "TRANSFORMERS_OFFLINE": "1", ENVIRONMENT_VARIABLE: str(extension_folder())}

@@ -12,7 +12,7 @@ from planner.backends.ranks.runner import BF16_TOLERANCE, FP32_TOLERANCE
 from planner.backends.registry import names_with_files, software
 from planner.strategy.strategy import Strategy
 
-NOTHING_YET = frozenset({"deepspeed", "maxtext", "mindspeed"})
+NOTHING_YET = frozenset({"maxtext", "mindspeed"})
 """Rooms of whose corpus nothing was executed yet; the page says so."""
 SAME_TRAINER = {"megatron-bridge": "megatron"}
 """Its recipe sets the fields of Megatron-Core's own configuration, which the other's files set."""

@@ -8,6 +8,7 @@ too: on a CPU there is nothing to move away from.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from planner.backends.asked import software_of
@@ -18,10 +19,10 @@ from planner.backends.folders.tiny_model import tiny_lengths, tiny_model
 from planner.backends.rules.legality import RULES, model_shape
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
-from planner.plan.plan import Plan
+from planner.plan.plan import Plan, StagePlan
 from planner.question.problem import Problem, Workload
 from planner.strategy.rows import StrategyRows, relief_of
-from planner.strategy.strategy import Strategy
+from planner.strategy.strategy import RecomputePolicy, Strategy
 from profiles.cluster import Cluster
 
 DEGREES = ("tp", "cp", "pp", "vpp", "dp_replicate", "dp_shard", "ep", "etp")
@@ -88,19 +89,28 @@ def on_one_rank(plan: Plan) -> Plan:
     s = plan.chosen()
     single = Strategy(num_microbatches=s.global_batch_size // s.micro_batch_size, micro_batch_size=s.micro_batch_size)
     single = replace(single, zero_stage=0, overlap_grad_reduce=False, overlap_param_gather=False)
-    stages = tiny_stages(plan, single, (ChunkShare(plan.problem.model.num_layers, 0),))
-    plain = stages[0].recompute.model_copy(update={"policy": "none", "modules": (), "num_layers_per_chunk": ()})
-    stages = (stages[0].model_copy(update={"recompute": plain}),)
     problem = plan.problem.model_copy(update={"cluster": _one_node(plan.problem.cluster, 1)})
     space, findings = software_of(plan).release.space, list[str]()
-    # Some engines keep fp32 gradients only with a sharded optimizer, others shard nothing over one rank.
-    for zero_stage in (0, 1, 2):
-        strategy = replace(single, zero_stage=zero_stage).to_dict()
+    # Some engines keep fp32 gradients only with a sharded optimizer, others shard nothing over one rank; some
+    # recompute always.
+    recomputes: tuple[RecomputePolicy, ...] = ("none", "full")
+    for recompute, zero_stage in product(recomputes, (0, 1, 2)):
+        stages = _whole_model(plan, single, recompute)
+        strategy = replace(single, zero_stage=zero_stage, recompute=recompute).to_dict()
         alone = _as_spelled(plan.model_copy(update={"problem": problem, "strategy": strategy, "stages": stages}), space)
         findings = [each.message for each in space.rules.violations(rule_input(alone))]
         if not findings:
             return alone
     raise BackEndRefused(f"{plan.backend} does not run this model on one rank: {'; '.join(findings)}", where="--tiny")
+
+
+def _whole_model(plan: Plan, single: Strategy, recompute: RecomputePolicy) -> tuple[StagePlan, ...]:
+    """The one stage of the model on one rank."""
+    layers = plan.problem.model.num_layers
+    stages = tiny_stages(plan, single, (ChunkShare(layers, 0),))
+    per_chunk = (layers,) if recompute == "full" else ()
+    changes = {"policy": recompute, "modules": (), "num_layers_per_chunk": per_chunk}
+    return (stages[0].model_copy(update={"recompute": stages[0].recompute.model_copy(update=changes)}),)
 
 
 def _data_parallel_instead(wanted: Strategy) -> Strategy:

@@ -11,6 +11,7 @@ from planner.backends.maxtext.version import MAXTEXT_VERSION
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
+    from planner.backends.ranks.runner import Runner
 
 
 def _files() -> Files:
@@ -29,6 +30,12 @@ def _validators() -> tuple[Validator, ...]:
     )
 
 
+def _tiny_run() -> Runner:
+    from planner.backends.maxtext.tiny_run import RUNNER
+
+    return RUNNER
+
+
 _TORCH_ONLY = "it hands the job to torch's process group, and MaxText is JAX"
 
 BACKEND = BackEnd(
@@ -39,6 +46,7 @@ BACKEND = BackEnd(
     vendors=frozenset({"NVIDIA", "AMD", "Google"}),
     files=_files,
     validators=_validators,
+    tiny_run=_tiny_run,
     not_started_by={
         "trainjob": (
             "the runtime torch-distributed starts torch jobs, and MaxText is JAX",

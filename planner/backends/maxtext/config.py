@@ -93,12 +93,14 @@ def _pipeline(s: Strategy, num_layers: int) -> dict[str, Any]:
     """A repeat of the circular pipeline is a chunk of every stage: chunk c is repeat c // pp of stage c % pp."""
     if s.pp == 1:
         return {}
+    layers = num_layers // s.num_chunks
     return {
-        "num_layers_per_pipeline_stage": num_layers // s.num_chunks,
+        "num_layers_per_pipeline_stage": layers,
         "num_pipeline_repeats": s.vpp,
         "num_pipeline_microbatches": s.num_microbatches,
-        # The release's advice with a pipeline (configs/base.yml:480).
-        "scan_layers": False,
+        # The release advises against it with a pipeline (configs/base.yml:480), but takes the output of a stage of one
+        # layer out of its pair only with it: without, the first step fails (layers/pipeline.py:793, :449).
+        "scan_layers": layers == 1,
     }
 
 

@@ -7,7 +7,7 @@ from planner.backends.maxtext.hardware import AMD, NVIDIA, is_tpu
 from planner.backends.maxtext.saved_tensors import canonical_modules
 from planner.backends.maxtext.version import MAXTEXT_VERSION, TYPES
 from planner.backends.rules.overlap import data_parallel
-from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
+from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 
 _DECODERS = f"maxtext {MAXTEXT_VERSION} layers/nnx_decoders.py"
 _PIPELINE = f"maxtext {MAXTEXT_VERSION} layers/pipeline.py"
@@ -104,6 +104,19 @@ def _every_layer(given: RuleInput) -> str | None:
     return None
 
 
+def _circular_experts(given: RuleInput) -> str | None:
+    """Layers of experts leave a metric (``moe_has_overflow``, ``moe_lb_loss``) in the state of their stage.
+
+    A circular pipeline writes every repeat's state back into the whole one, which has no such entry: its first step
+    ends with "pytree structure error" (executed on CPU devices with maxtext 0.2.5 and jax 0.12.0, with and without a
+    balancing loss).
+    """
+    s = given.strategy
+    if s.pp > 1 and s.vpp > 1 and mixtures(given.model):
+        return f"a circular pipeline fails on the metrics that layers of experts leave: use vpp=1, not {s.vpp}"
+    return None
+
+
 def _overlap(given: RuleInput) -> str | None:
     s = given.strategy
     if data_parallel(given) and not (s.overlap_grad_reduce and (s.overlap_param_gather or s.zero_stage == 0)):
@@ -148,6 +161,7 @@ RUN_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("P2", f"{TYPES}:4594", _microbatches, ("num_microbatches", "micro_batch_size", "pp")),
     SpaceRule("P3", f"{TYPES}:4540-4585; {_DECODERS}:1396", _stages, ("pp", "vpp")),
     SpaceRule("P4", f"{TYPES}:4580", _even, ("pp", "vpp")),
+    SpaceRule("P5", f"{_PIPELINE}:812, not checked", _circular_experts, ("vpp", "pp")),
     SpaceRule("R1", f"{_DECODERS}:1159, :1278", _recompute, ("recompute", "recompute_modules")),
     SpaceRule(
         "R2",

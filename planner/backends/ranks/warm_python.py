@@ -27,17 +27,19 @@ NAMES = ("python", "python3", "torchrun")
 
 
 @contextlib.contextmanager
-def warm_python(modules: tuple[str, ...], variables: Mapping[str, str]) -> Iterator[Path]:
+def warm_python(modules: tuple[str, ...], variables: Mapping[str, str], python: str = "") -> Iterator[Path]:
     """The folder of the clients, known to every launch inside.
 
-    ``variables``: what the ranks' environment has at import.  Raises BackEndRefused when the imports fail.
+    ``variables``: what the ranks' environment has at import; ``python``: an interpreter other than ours.  Raises
+    BackEndRefused when the imports fail.
     """
     folder = Path(tempfile.mkdtemp(prefix="warm-python-"))
     path = folder / "socket"
+    python = python or plain_interpreter()
     for name in NAMES:
-        _write_client(folder / name, path)
+        _write_client(folder / name, path, python)
     process = subprocess.Popen(
-        [plain_interpreter(), "-m", warm_server.__name__, str(path), *modules],
+        [python, "-m", warm_server.__name__, str(path), *modules],
         env=rank_environment(variables),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -64,8 +66,8 @@ def warm_python(modules: tuple[str, ...], variables: Mapping[str, str]) -> Itera
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_client(path: Path, socket: Path) -> None:
+def _write_client(path: Path, socket: Path, python: str) -> None:
     text = Path(warm_client.__file__).read_text(encoding="utf-8")
-    call = f"\n\nif __name__ == '__main__':\n    main({str(socket)!r}, {plain_interpreter()!r})\n"
-    path.write_text(f"#!{plain_interpreter()} -IS\n{text}{call}", encoding="utf-8")
+    call = f"\n\nif __name__ == '__main__':\n    main({str(socket)!r}, {python!r})\n"
+    path.write_text(f"#!{python} -IS\n{text}{call}", encoding="utf-8")
     path.chmod(0o755)

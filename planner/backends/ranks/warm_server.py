@@ -176,6 +176,9 @@ def become(request: Mapping[str, Any], streams: list[int], own_paths: list[str])
 def main() -> None:
     """Import, listen, fork."""
     path, *modules = sys.argv[1:]
+    # What imports print is no answer.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     for module in modules:
         importlib.import_module(module)
     threads = len(os.listdir("/proc/self/task"))
@@ -187,8 +190,8 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(64)
-        sys.stdout.write(READY)
-        sys.stdout.flush()
+        answers.write(READY)
+        answers.close()
         asked = Server(listener).run()
     if asked is not None:
         become(*asked, own_paths)

@@ -77,6 +77,14 @@ def test_a_pipeline_takes_its_micro_batches_from_one_batch() -> None:
     assert config["num_pipeline_repeats"] == 1
 
 
+@pytest.mark.parametrize(("vpp", "layers", "scanned"), [(1, 4, False), (2, 2, False), (4, 1, True)])
+def test_a_stage_of_one_layer_is_scanned(vpp: int, layers: int, scanned: bool) -> None:
+    """MaxText takes the output of such a stage out of its pair only then (layers/pipeline.py:793)."""
+    s = replace(BASE, pp=2, vpp=vpp, dp_replicate=1, schedule="gpipe" if vpp == 1 else "looped_bfs")
+    config = parse_config(emit(make_plan(s, cluster=make_cluster(32)), "torchrun").files[CONFIG_FILE])
+    assert (config["num_layers_per_pipeline_stage"], config["scan_layers"]) == (layers, scanned)
+
+
 def test_a_circular_pipeline_comes_back_with_its_chunks() -> None:
     """Chunk c is repeat c // pp of stage c % pp (pipeline.py:173-182 counts micro-batches inside repeats)."""
     s = replace(BASE, pp=2, vpp=2, dp_replicate=1, schedule="looped_bfs")

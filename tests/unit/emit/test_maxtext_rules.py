@@ -109,6 +109,7 @@ BROKEN: dict[str, list[RuleInput]] = {
         given(CIRCULAR, make_model(6)),
         given(PIPELINE, make_mla_model(8, num_dense=2)),
     ],
+    "P5": [given(CIRCULAR, make_moe_model())],
     "P4": [whole((3, 5), (3, 5))],
     "R1": [
         given(replace(BASE, recompute="none")),
