@@ -39,6 +39,11 @@ class KernelTraits:
     pads_vocabulary: bool = True
     """Whether a vocabulary whose shard is not a multiple of eight is padded to one where tensor parallelism does not
     force it to be; if not, its matmuls load element by element."""
+    dynamic_casts: bool = False
+    """Whether 8-bit matmuls scale by the present largest value of each operand, found by a pass of its own, cast
+    weights in every pass, and copy 8-bit operands that a product wants transposed (torchao, float8/float8_linear.py:
+    casts of input and weight forward, of the gradient backward, the weight's again under FSDP; torch._scaled_mm takes
+    a row-major and a column-major operand)."""
     dropout: bool = False
     """Whether dropout is on (after both branches of a layer, and on attention scores), whose masks are kept: in runs
     whose source does not say; a plan follows its workload."""
