@@ -41,11 +41,12 @@ def qkv() -> Operator:
 def seconds(precision: str, *, anew: bool) -> tuple[float, float, float]:
     where = hardware(precision, anew=anew)
     forward_s = operator_forward_s(qkv(), keys(), where)
-    return float(forward_s[0]), *(float(each[0]) for each in operator_backward_s(qkv(), keys(), where, forward_s))
+    input_s, weight_s = operator_backward_s(qkv(), keys(), where, forward_s)
+    return float(forward_s[0]), float(input_s[0]), float(weight_s[0])
 
 
 def test_bytes_of_casts_by_hand() -> None:
-    """Input and weight forward (5 each for 4 of the input alone); gradient and weight, cast and transposed, backward."""
+    """Input and weight forward (5 each, for 4 of the input alone); backward gradient and weight, transposed as well."""
     rate = hardware("fp8", anew=True).rates.memory_bytes_per_s
     taken, weights, gradient = TOKENS * 4096.0, QKV * 4096.0, TOKENS * float(QKV)
     once, anew = seconds("fp8", anew=False), seconds("fp8", anew=True)
