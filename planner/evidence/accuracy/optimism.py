@@ -19,6 +19,7 @@ run itself, so that what the cost model gets wrong of that run is told apart fro
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -29,6 +30,7 @@ from planner.evidence.accuracy.headline import is_tuned
 from planner.evidence.runs.mapped_run import MappedRun
 from planner.evidence.runs.prediction import Prediction
 from planner.evidence.runs.sources import source_group
+from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 from planner.question.problem import Constraints, Objective, Problem
 from planner.search.find import find_plan
@@ -43,6 +45,8 @@ SECONDS_EACH = 20.0
 """A search that takes longer answers with what it has."""
 COMPARED = ("tp", "cp", "pp", "vpp", "ep", "etp", "dp_shard", "micro_batch_size", "zero_stage", "recompute", "schedule")
 USUAL_BACKEND = "megatron"
+LLAMA = re.compile(r"llama-?[23]", re.IGNORECASE)
+"""Names of models whose family, which a row does not state, is Llama's: back-ends that build by family take it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +70,18 @@ class Question:
         pins: dict[str, int | str | bool] = {"recompute": self.held} if self.held and not free else {}
         best = self.runs[0]
         return Problem(
-            model=best.model,
+            model=_of_its_family(best.model, best.row.model),
             cluster=best.cluster,
             workload=best.workload.model_copy(update={"global_batch_size": best.strategy.global_batch_size}),
             constraints=Constraints(backends=(_backend(best.flavour.backend),), pins=pins),
             objective=Objective(prefer="recommended"),
         )
+
+
+def _of_its_family(model: ModelSpec, name: str) -> ModelSpec:
+    dense = all(kind.mlp is not None for kind in model.layer_kinds)
+    named = model.family == "custom" and dense and LLAMA.match(name) is not None
+    return model.model_copy(update={"family": "llama"}) if named else model
 
 
 def _backend(named: str) -> str:

@@ -84,3 +84,12 @@ def test_runs_of_one_question_are_one_whatever_library_ran_them() -> None:
     (question,) = tuned_questions(runs)
     assert question.runs[0].row.measured_step_s == 2.2
     assert len(question.runs) == 2
+
+
+@pytest.mark.parametrize(("name", "family"), [("llama3-8b", "llama"), ("gpt3-175b", "custom")])
+def test_a_llama_is_asked_as_one(name: str, family: str) -> None:
+    """Rows state sizes and no family; back-ends that build by family would have no plan."""
+    (run,), _ = map_rows(rows_of({**RUN, "source": "github:some/tables:docs", "model": name}))
+    (question,) = tuned_questions([run])
+    assert run.model.family == "custom"
+    assert question.problem().model.family == family
