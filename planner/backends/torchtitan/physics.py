@@ -24,6 +24,7 @@ TORCHTITAN = replace(
     pipeline_reduces_last=True,
     drops_chunks=True,
     regathers_zero2=True,
+    dynamic_casts=True,
 )
 """Eager unless it is compiled; scaled_dot_product_attention picks FlashAttention-2.
 Under a pipeline its default is not to reshard after the forward pass (torchtitan 0.3.0, distributed/fsdp.py:69-72);
@@ -33,6 +34,7 @@ the stage's last one, which the compute stream waits for (torch 2.13.0, distribu
 (distributed/fsdp/_fully_shard/_fsdp_param.py:802-813).  Schedules of more than three chunks a rank drop and gather
 chunks again (``planner.predict.cost.regathers``).
 Without a pipeline every micro-batch reduces its gradients and drops its parameters (trainer.py:885, no switch is set).
+Its 8-bit layers are torchao's Float8Linear, scaled by each tensor's present largest value (components/float8.py).
 Plain cross-entropy over fp32 logits: the kept log-softmax, the gradient of the loss and that of the softmax, three
 fp32 tensors at the head's backward (torchtitan, components/loss.py)."""
 TORCHTITAN_COMPILED = replace(

@@ -23,9 +23,10 @@ def optimism_tables(data: Data) -> Iterable[ReportTable]:
     said = (
         "For each question whose tuned runs are published: the predicted time of the plan that we would propose over"
         f" the best measured time (optimism), and the predicted time of that best run itself over what it took (run)."
-        f" believable: between {low:g} and {high:g}; the target is {percent(TARGET)} of the questions."
+        f" believable: between {low:g} and {high:g}; the target is {percent(TARGET)} of the questions.  Where all runs"
+        " of a source state the same recompute, it was not tuned and the pick does the same; free: one that need not."
     )
-    columns = ("source", ">questions", ">no plan", ">run", ">optimism", ">below", ">believable", ">above")
+    columns = ("source", ">questions", ">no plan", ">run", ">optimism", ">below", ">believable", ">above", ">free")
     yield ReportTable("optimism", "Our picks beside tuned runs", said, columns, rows)
     low_ones = [each for each in found["questions"] if each["optimism"] is not None and each["optimism"] < low]
     low_ones.sort(key=lambda each: each["optimism"])
@@ -70,4 +71,6 @@ def _source_row(name: str, questions: list[Data]) -> tuple[str, ...]:
     share = (lambda count: percent(count / len(answered))) if answered else (lambda count: "-")
     median = decimal(answered[len(answered) // 2]) if answered else "-"
     no_plan = str(len(questions) - len(answered))
-    return (name, str(len(questions)), no_plan, decimal(runs[len(runs) // 2]), median, *map(share, counts))
+    free = [each["free"] for each in questions if each["free"] is not None]
+    within = percent(sum(low <= each <= high for each in free) / len(free)) if free else "-"
+    return (name, str(len(questions)), no_plan, decimal(runs[len(runs) // 2]), median, *map(share, counts), within)

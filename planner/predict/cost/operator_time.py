@@ -53,6 +53,10 @@ half of it reached); scores of an indexer are matmuls followed by a selection.  
 """
 MIXER_BACKWARD: dict[str, float] = {"selective_scan": 3.0, "convolution": 2.0, "index_scores": 2.0}
 """Their backward over forward: a scan makes the states again, then two products for each forward one."""
+DYNAMIC_CAST_BYTES = 5.0
+"""Bytes an element of a cast by its present largest value: read for it (2), read again and written (2 + 1)."""
+TRANSPOSED_BYTES = 2.0
+"""Bytes an element of the copy of an 8-bit operand in the other layout: read and written."""
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
 
@@ -68,7 +72,7 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
         m, n, k, products = matmul_sizes(operator, keys)
         if is_wide(operator):
             return hardware.rates.wide_matmul_s(m, n, k, products) * _misalignment(operator, keys, hardware)
-        return hardware.rates.matmul_s(m, n, k, products) + hardware.rates.cast_s(m * k * products)
+        return hardware.rates.matmul_s(m, n, k, products) + _casts_s((m, n, k, products), hardware)[0]
     if operator.op_class == "attention":
         return _attention_s(operator, keys, hardware)
     if operator.op_class == "chunk_scan":
@@ -122,9 +126,26 @@ def _matmul_backward_s(
     else:
         seconds = rates.wide_matmul_s if is_wide(operator) else rates.matmul_s
         input_s, weight_s = seconds(m, k, n, products, "dgrad"), seconds(n, k, m, products, "wgrad")
-    # One cast of the incoming gradient serves both products.
-    cast_s = np.zeros_like(m) if is_wide(operator) else rates.cast_s(m * n * products)
-    return factor * (input_s + cast_s), factor * weight_s
+    if not is_wide(operator):
+        _, gradient_s, again_s = _casts_s((m, n, k, products), hardware)
+        input_s, weight_s = input_s + gradient_s, weight_s + again_s
+    return factor * input_s, factor * weight_s
+
+
+def _casts_s(sizes: Sizes, hardware: Hardware) -> tuple[Array, Array, Array]:
+    """Seconds around an 8-bit matmul's forward pass, its input gradient and its weight gradient: three [K].
+
+    One cast of the incoming gradient serves both products.  Weights are cast once a step and counted nowhere, or in
+    every pass (``dynamic_casts``).
+    """
+    m, n, k, products = sizes
+    taken, weights, gradient = m * k * products, n * k * products, m * n * products
+    rates = hardware.rates
+    if not (rates.casts and hardware.physics.dynamic_casts):
+        return rates.cast_s(taken), rates.cast_s(gradient), np.zeros_like(taken)
+    both = DYNAMIC_CAST_BYTES + TRANSPOSED_BYTES
+    forward_s = rates.memory_s(DYNAMIC_CAST_BYTES * (taken + weights))
+    return forward_s, rates.memory_s(both * (gradient + weights)), rates.memory_s(TRANSPOSED_BYTES * taken)
 
 
 def is_wide(operator: Operator) -> bool:

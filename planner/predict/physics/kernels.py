@@ -41,6 +41,11 @@ class KernelTraits:
     force it to be; if not, its matmuls load element by element."""
     newton_schulz: Literal["standard", "gram"] = "standard"
     """How Muon iterates (``planner.predict.cost.newton_schulz``): on the matrix, or on its product with itself."""
+    dynamic_casts: bool = False
+    """Whether 8-bit matmuls scale by the present largest value of each operand, found by a pass of its own, cast
+    weights in every pass, and copy 8-bit operands that a product wants transposed (torchao, float8/float8_linear.py:
+    casts of input and weight forward, of the gradient backward, the weight's again under FSDP; torch._scaled_mm takes
+    a row-major and a column-major operand)."""
     dropout: bool = False
     """Whether dropout is on (after both branches of a layer, and on attention scores), whose masks are kept: in runs
     whose source does not say; a plan follows its workload."""

@@ -62,3 +62,34 @@ def test_our_pick_is_compared_with_the_best_of_the_tuned_runs() -> None:
     fastest_s = min(each.step_time_s for each in predictions if each.fits)
     assert told["optimism"] <= fastest_s / 2.2 * 1.001, "a search is no slower than the runs that it may copy"
     assert (found["n"], found["below"]) == (1, int(told["optimism"] < 0.9))
+
+
+@pytest.mark.parametrize(("second", "held"), [("full", "full"), ("none", ""), ("", "")])
+def test_a_question_holds_the_recompute_that_all_runs_of_its_source_state(second: str, held: str) -> None:
+    tuned = {**RUN, "source": "github:some/tables:docs", "inter_node_link": "8x400G IB", "recompute": "full"}
+    runs, _ = map_rows(rows_of(tuned, {**tuned, "tp": "8", "pp": "1", "step_time_s": "2.2", "recompute": second}))
+    (question,) = tuned_questions(runs)
+    assert question.held == held
+    assert question.problem().constraints.pins == ({"recompute": "full"} if held else {})
+    assert question.problem(free=True).constraints.pins == {}
+    assert question.problem().objective.prefer == "recommended"
+
+
+def test_runs_of_one_question_are_one_whatever_library_ran_them() -> None:
+    """Both ask Megatron-LM, and the dtype of the reduction is the software's."""
+    tuned = {**RUN, "source": "github:some/tables:docs", "inter_node_link": "8x400G IB"}
+    sharded = {**tuned, "tp": "1", "pp": "1", "zero_or_fsdp": "fsdp", "step_time_s": "2.2"}
+    runs, _ = map_rows(rows_of(tuned, sharded))
+    assert len({run.workload.gradient_dtype for run in runs}) == 2, "the runs reduce in different dtypes"
+    (question,) = tuned_questions(runs)
+    assert question.runs[0].row.measured_step_s == 2.2
+    assert len(question.runs) == 2
+
+
+@pytest.mark.parametrize(("name", "family"), [("llama3-8b", "llama"), ("gpt3-175b", "custom")])
+def test_a_llama_is_asked_as_one(name: str, family: str) -> None:
+    """Rows state sizes and no family; back-ends that build by family would have no plan."""
+    (run,), _ = map_rows(rows_of({**RUN, "source": "github:some/tables:docs", "model": name}))
+    (question,) = tuned_questions([run])
+    assert run.model.family == "custom"
+    assert question.problem().model.family == family
