@@ -51,12 +51,23 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
         workload["precision"] = "bf16" if flags.has("bf16") else "fp16"
     if flags.has("optimizer") and flags.text("optimizer") in OPTIMIZERS:
         workload["optimizer"] = flags.text("optimizer")
-    states = {name: flags.text(name) for name in ("exp-avg-dtype", "exp-avg-sq-dtype")}
-    if flags.has("use-precision-aware-optimizer") and set(states.values()) == {"bf16"}:
-        workload["optimizer"] = "adam_bf16_states"
+    states = _optimizer_states(flags)
+    if flags.has("use-precision-aware-optimizer"):
+        workload |= states
     if flags.has("grad-reduce-in-bf16"):
         workload["gradient_dtype"] = "bf16"
     return workload
+
+
+def _optimizer_states(flags: MegatronFlags) -> dict[str, Any]:
+    """Number formats of the precision-aware optimizer's states; nothing where all are fp32."""
+    names = {"first": "exp-avg-dtype", "second": "exp-avg-sq-dtype", "master": "main-params-dtype"}
+    formats = {key: flags.text(name) or "fp32" for key, name in names.items()}
+    if set(formats.values()) == {"fp32"}:
+        return {}
+    if formats == {"first": "bf16", "second": "bf16", "master": "fp32"}:
+        return {"optimizer": "adam_bf16_states"}
+    return {"optimizer": "adam_precision_aware", "optimizer_states": formats}
 
 
 def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...] | None, int | None]:

@@ -20,7 +20,7 @@ from planner.model.mindspeed_words import values_not_modelled
 from profiles.validation import Finding
 
 _ASSUMED: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("main-grads-dtype", "main-params-dtype", "megatron-fsdp-main-params-dtype"), frozenset({"fp32"})),
+    **dict.fromkeys(("main-grads-dtype", "megatron-fsdp-main-params-dtype"), frozenset({"fp32"})),
     **dict.fromkeys(("hidden-dropout", "attention-dropout"), frozenset({"0", "0.0"})),
     **dict.fromkeys(("optimizer-offload-fraction", "activation-offload-fraction"), frozenset({"1", "1.0"})),
     **dict.fromkeys(("cpu-offloading-num-layers", "empty-unused-memory-level", "vocab-extra-ids"), frozenset({"0"})),
@@ -125,9 +125,6 @@ def _values(flags: MegatronFlags) -> list[str]:
     optimizer = next(iter(flags.values_of("optimizer")), "adam")
     if optimizer not in OPTIMIZERS:
         found.append(f"--optimizer {optimizer} (taken as adam)")
-    states = {name: (flags.values_of(name) or ["fp32"])[0] for name in ("exp-avg-dtype", "exp-avg-sq-dtype")}
-    if set(states.values()) not in ({"bf16"}, {"fp32"}):
-        found += [f"--{name} {value} (taken as fp32)" for name, value in states.items() if value != "fp32"]
     if dispatcher_of(flags) == "ncclep":
         found.append("--moe-flex-dispatcher-backend ncclep (taken as deepep)")
     return found

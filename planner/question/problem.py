@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from planner.model.spec import ModelSpec
 from planner.question.factors import AppliedCalibration
 from planner.question.older_documents import constraints_of_today, problem_of_today
+from planner.question.optimizer_states import OptimizerStates
 from planner.question.optimizers import OptimizerName
 from planner.question.routing import ExpertLoad, of_other_experts
 from planner.question.sequences import Sequences
@@ -39,6 +40,11 @@ class Workload(Document):
     sequence_length: int = Field(gt=0, description="tokens a sample")
     precision: Precision = "bf16"
     optimizer: OptimizerName = "adam"
+    optimizer_states: OptimizerStates | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="number formats of moments and master weights, of adam_precision_aware alone; absent = all fp32",
+    )
     gradient_dtype: Literal["fp32", "bf16"] = Field(
         default="fp32", description="dtype in which gradients are accumulated and reduced"
     )
@@ -61,6 +67,13 @@ class Workload(Document):
         description="lengths of documents, and whether sequences are padded or packed with several; absent = every"
         " sequence is one document of its whole length",
     )
+
+    @model_validator(mode="after")
+    def _states_of_their_optimizer(self) -> Self:
+        """Formats of states belong to the optimizer that has them."""
+        if self.optimizer_states is not None and self.optimizer != "adam_precision_aware":
+            raise ValueError(f"/optimizer_states: {self.optimizer} has no choice of them; use adam_precision_aware")
+        return self
 
     @property
     def trained(self) -> Training:

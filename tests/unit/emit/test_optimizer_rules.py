@@ -13,7 +13,7 @@ from tests.plan_factory import make_model
 
 ADAM = {"adam", "adam_bf16_states", "sgd"}
 HAVE: dict[str, set[str]] = {
-    "megatron": {*ADAM, "muon", "lion"},
+    "megatron": {*ADAM, "adam_precision_aware", "muon", "lion"},
     "megatron-bridge": {*ADAM, "muon", "lion"},
     "mindspeed": {"adam", "sgd", "muon"},
     "nemo": ADAM,
@@ -42,7 +42,7 @@ def refusals(room: str, optimizer: str, strategy: Strategy) -> list[str]:
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("room", HAVE)
 def test_each_back_end_has_what_its_release_has(room: str, optimizer: str) -> None:
-    strategy = Strategy(dp_shard=8, zero_stage=1 if optimizer == "adam_bf16_states" else 0)
+    strategy = Strategy(dp_shard=8, zero_stage=int(optimizer in ("adam_bf16_states", "adam_precision_aware")))
     assert (not refusals(room, optimizer, strategy)) is (optimizer in HAVE[room])
 
 

@@ -110,7 +110,14 @@ def test_fields_of_the_strategy_of_experts(more: str, expected: dict[str, Any]) 
             "--use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16",
             {"optimizer": "adam_bf16_states"},
         ),
-        ("--use-precision-aware-optimizer --exp-avg-dtype bf16", {"optimizer": None}),
+        (
+            "--use-precision-aware-optimizer --exp-avg-dtype bf16",
+            {
+                "optimizer": "adam_precision_aware",
+                "optimizer_states": {"first": "bf16", "second": "fp32", "master": "fp32"},
+            },
+        ),
+        ("--use-precision-aware-optimizer", {"optimizer": None, "optimizer_states": None}),
         ("--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16", {"optimizer": None}),
         ("--optimizer sgd", {"optimizer": "sgd"}),
     ],
@@ -217,10 +224,6 @@ def test_a_program_of_another_model_is_told() -> None:
         (
             "--recompute-granularity selective --recompute-modules core_attn shared_experts",
             "--recompute-modules shared_experts",
-        ),
-        (
-            "--use-precision-aware-optimizer --exp-avg-dtype fp8 --exp-avg-sq-dtype fp8",
-            "--exp-avg-dtype fp8 (taken as fp32)",
         ),
         ("--hidden-dropout 0.1", "--hidden-dropout 0.1"),
         ("--cuda-graph-impl local", "--cuda-graph-impl local"),

@@ -5688,7 +5688,7 @@ export interface components {
              * @default adam
              * @enum {string}
              */
-            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion";
+            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion" | "adam_precision_aware";
             /**
              * Precision
              * @default bf16
@@ -5771,7 +5771,7 @@ export interface components {
              * @default adam
              * @enum {string}
              */
-            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion";
+            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion" | "adam_precision_aware";
             /**
              * Precision
              * @default bf16
@@ -6482,7 +6482,7 @@ export interface components {
              * @default adam
              * @enum {string}
              */
-            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion";
+            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion" | "adam_precision_aware";
             /**
              * Precision
              * @default bf16
