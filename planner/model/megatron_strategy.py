@@ -14,6 +14,8 @@ from planner.model.megatron_split import read_split
 from planner.model.spec import ModelSpec
 from planner.strategy.relief_layers import first_layers
 
+FP8_RECIPES = frozenset({"delayed", "tensorwise", "blockwise", "mxfp8"})
+"""Values of ``--fp8-recipe`` that a workload has a word for."""
 OPTIMIZERS = frozenset({"adam", "sgd", "muon", "lion"})
 """Values of ``--optimizer`` that a workload has a word for."""
 
@@ -45,8 +47,11 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
         workload["global_batch_size"] = batch
     if (length := flags.integer("seq-length", "encoder-seq-length")) is not None:
         workload["sequence_length"] = length
+    recipe = flags.text("fp8-recipe")
     if flags.has("fp8-format", "fp8"):
         workload["precision"] = "fp8"
+        if recipe in FP8_RECIPES:
+            workload["fp8_recipe"] = recipe
     elif flags.has("bf16", "fp16"):
         workload["precision"] = "bf16" if flags.has("bf16") else "fp16"
     if flags.has("optimizer") and flags.text("optimizer") in OPTIMIZERS:

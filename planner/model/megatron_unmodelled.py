@@ -15,7 +15,7 @@ from planner.model import mindspeed_arguments
 from planner.model.megatron_arguments import NO_INFLUENCE, NOT_MODELLED, RELEASE, USED
 from planner.model.megatron_dispatcher import dispatcher_of
 from planner.model.megatron_flags import MegatronFlags
-from planner.model.megatron_strategy import OPTIMIZERS
+from planner.model.megatron_strategy import FP8_RECIPES, OPTIMIZERS
 from planner.model.mindspeed_words import values_not_modelled
 from profiles.validation import Finding
 
@@ -125,6 +125,8 @@ def _values(flags: MegatronFlags) -> list[str]:
     optimizer = next(iter(flags.values_of("optimizer")), "adam")
     if optimizer not in OPTIMIZERS:
         found.append(f"--optimizer {optimizer} (taken as adam)")
+    recipes = set(flags.values_of("fp8-recipe")) - FP8_RECIPES
+    found += [f"--fp8-recipe {recipe} (taken as one scale a tensor)" for recipe in sorted(recipes)]
     if dispatcher_of(flags) == "ncclep":
         found.append("--moe-flex-dispatcher-backend ncclep (taken as deepep)")
     return found

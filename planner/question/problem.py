@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.model.spec import ModelSpec
 from planner.question.factors import AppliedCalibration
+from planner.question.fp8_recipes import Fp8RecipeName
 from planner.question.older_documents import constraints_of_today, problem_of_today
 from planner.question.optimizer_states import OptimizerStates
 from planner.question.optimizers import OptimizerName
@@ -39,6 +40,11 @@ class Workload(Document):
     global_batch_size: int = Field(gt=0, description="samples a step")
     sequence_length: int = Field(gt=0, description="tokens a sample")
     precision: Precision = "bf16"
+    fp8_recipe: Fp8RecipeName | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="how operands of 8-bit matrix products are scaled, with precision fp8; absent = the back-end's own",
+    )
     optimizer: OptimizerName = "adam"
     optimizer_states: OptimizerStates | None = Field(
         default=None,
@@ -73,6 +79,13 @@ class Workload(Document):
         """Formats of states belong to the optimizer that has them."""
         if self.optimizer_states is not None and self.optimizer != "adam_precision_aware":
             raise ValueError(f"/optimizer_states: {self.optimizer} has no choice of them; use adam_precision_aware")
+        return self
+
+    @model_validator(mode="after")
+    def _recipe_of_its_precision(self) -> Self:
+        """Recipes scale 8-bit operands."""
+        if self.fp8_recipe is not None and self.precision != "fp8":
+            raise ValueError(f"/fp8_recipe: {self.precision} has nothing to scale; use precision fp8")
         return self
 
     @property

@@ -6,6 +6,7 @@ from planner.backends.maxtext.decoder_blocks import decoder_block
 from planner.backends.maxtext.hardware import AMD, NVIDIA, is_tpu
 from planner.backends.maxtext.saved_tensors import canonical_modules
 from planner.backends.maxtext.version import MAXTEXT_VERSION, TYPES
+from planner.backends.rules.fp8_recipes import fp8_recipes
 from planner.backends.rules.overlap import data_parallel
 from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
 
@@ -176,6 +177,7 @@ QUESTION_RULES: tuple[SpaceRule, ...] = (
         f"maxtext {MAXTEXT_VERSION} optimizers/optimizers.py:171-240, utils/muon_utils.py, configs/base.yml:1123",
         _optimizer,
     ),
+    fp8_recipes(f"{TYPES}:87: te_fp8_currentscaling", has=("tensorwise",), own="one scale a tensor"),
     SpaceRule("W3", "docs.cloud.google.com/tpu/docs: number formats", _tpu_fp8),
     SpaceRule("W4", f"{TYPES}:1662", _device),
 )

@@ -18,6 +18,8 @@ from planner.predict.memory.states import REDUCED
 from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
 
+BLOCK_SCALED = frozenset({"blockwise", "mxfp8"})
+"""Recipes whose blocks are small enough for gradients in e4m3 (DeepSeek-V3, arXiv 2412.19437, section 3.3.2)."""
 ADAM = frozenset({"adam", *REDUCED})
 FSDP_STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
 CP_KINDS = {"ring": "p2p", "all_to_all": "a2a"}
@@ -147,8 +149,8 @@ def precision_flags(strategy: Strategy, workload: Workload, architecture: str) -
     """Number formats and optimizer.  fp8: MXFP8 from Blackwell on, per-tensor current scaling before."""
     flags: dict[str, Words] = {"--fp16" if workload.precision == "fp16" else "--bf16": ()}
     if workload.precision == "fp8":
-        recipe = "mxfp8" if is_blackwell_or_later(architecture) else "tensorwise"
-        flags |= {"--fp8-format": ("e4m3" if recipe == "mxfp8" else "hybrid",), "--fp8-recipe": (recipe,)}
+        recipe = workload.fp8_recipe or ("mxfp8" if is_blackwell_or_later(architecture) else "tensorwise")
+        flags |= {"--fp8-format": ("e4m3" if recipe in BLOCK_SCALED else "hybrid",), "--fp8-recipe": (recipe,)}
     if workload.gradient_dtype == "bf16":
         flags["--grad-reduce-in-bf16"] = ()
     return flags | optimizer_flags(strategy, workload)

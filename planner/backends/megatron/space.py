@@ -28,6 +28,7 @@ from planner.backends.rules.divisibility import (
     positions,
     sequence_parallel,
 )
+from planner.backends.rules.fp8_recipes import EVERY_RECIPE, fp8_recipes
 from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import CONCATENATED, packed_context, packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixture, used_kinds
@@ -266,6 +267,7 @@ def _offload_and_recompute(given: RuleInput) -> str | None:
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A15", f"{_VALIDATE}:1313", positions),
     optimizers(f"{_VALIDATE}:2777", has=ALL, instead="use adam or muon"),
+    fp8_recipes(f"{_CONFIG}:573", has=EVERY_RECIPE),
     SpaceRule("O2", "megatron-core 0.19.2 core/optimizer/__init__.py:768", emerging_fp16),
 )
 KINDS = training_kinds(f"{_VALIDATE}: no flag says it", instead="name --backend megatron-bridge or accelerate")

@@ -104,6 +104,12 @@ def test_fields_of_the_strategy_of_experts(more: str, expected: dict[str, Any]) 
         ("--bf16", {"precision": "bf16"}),
         ("--fp16", {"precision": "fp16"}),
         ("--bf16 --fp8-format hybrid", {"precision": "fp8"}),
+        (
+            "--bf16 --fp8-format e4m3 --fp8-recipe blockwise",
+            {"precision": "fp8", "fp8_recipe": "blockwise"},
+        ),
+        ("--bf16 --fp8-format hybrid", {"fp8_recipe": None}),
+        ("--bf16 --fp8-recipe mxfp8", {"precision": "bf16", "fp8_recipe": None}),
         ("--bf16 --grad-reduce-in-bf16", {"gradient_dtype": "bf16"}),
         ("--bf16", {"gradient_dtype": None, "optimizer": None}),
         (
@@ -221,6 +227,7 @@ def test_a_program_of_another_model_is_told() -> None:
     [
         ("--context-parallel-size 2 --cp-comm-type a2a+p2p", "--cp-comm-type a2a+p2p (taken as a ring)"),
         ("--optimizer soap", "--optimizer soap (taken as adam)"),
+        ("--fp8-format e4m3 --fp8-recipe custom", "--fp8-recipe custom (taken as one scale a tensor)"),
         (
             "--recompute-granularity selective --recompute-modules core_attn shared_experts",
             "--recompute-modules shared_experts",
