@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.question.fp8_recipes import FP8_RECIPES, Fp8RecipeName
@@ -10,7 +10,7 @@ from planner.question.fp8_recipes import FP8_RECIPES, Fp8RecipeName
 EVERY_RECIPE: tuple[Fp8RecipeName, ...] = ("delayed", "tensorwise", "blockwise", "mxfp8")
 
 
-def fp8_recipes(source: str, *, has: Collection[Fp8RecipeName], own: str = "") -> SpaceRule:
+def fp8_recipes(source: str, *, has: Sequence[Fp8RecipeName], own: str = "") -> SpaceRule:
     """The rule of a back-end that has these recipes; ``own``: the one that it takes where none is said."""
     hint = f"; leave fp8_recipe out: it takes {own}" if own else ""
 
