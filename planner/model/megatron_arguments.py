@@ -19,12 +19,12 @@ account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split add-q
 context-parallel-size cp-comm-type data-parallel-sharding-strategy decoder-first-pipeline-num-layers
 decoder-last-pipeline-num-layers disable-bias-linear disable-pad-vocab-size encoder-seq-length exp-avg-dtype
 exp-avg-sq-dtype expert-model-parallel-size expert-tensor-parallel-size ffn-hidden-size
-fine-grained-activation-offloading fp16 fp8-format global-batch-size grad-reduce-in-bf16 group-query-attention
-hidden-size kv-channels kv-lora-rank make-vocab-size-divisible-by max-position-embeddings merge-file
-micro-batch-size microbatch-group-size-per-virtual-pipeline-stage moe-ffn-hidden-size moe-layer-freq
-moe-enable-deepep moe-flex-dispatcher-backend moe-layer-recompute moe-router-group-topk moe-router-num-groups
-moe-router-score-function moe-router-topk moe-shared-expert-gate moe-shared-expert-intermediate-size
-moe-token-dispatcher-type mtp-num-layers multi-latent-attention no-pad-vocab-size
+fine-grained-activation-offloading fp16 fp8-format fp8-recipe global-batch-size grad-reduce-in-bf16
+group-query-attention hidden-size kv-channels kv-lora-rank main-params-dtype make-vocab-size-divisible-by
+max-position-embeddings merge-file micro-batch-size microbatch-group-size-per-virtual-pipeline-stage moe-enable-deepep
+moe-ffn-hidden-size moe-flex-dispatcher-backend moe-layer-freq moe-layer-recompute moe-router-group-topk
+moe-router-num-groups moe-router-score-function moe-router-topk moe-shared-expert-gate
+moe-shared-expert-intermediate-size moe-token-dispatcher-type mtp-num-layers multi-latent-attention no-pad-vocab-size
 no-position-embedding norm-epsilon normalization num-attention-heads num-distributed-optimizer-instances num-experts
 num-layers num-layers-per-virtual-pipeline-stage num-query-groups num-virtual-stages-per-pipeline-rank optimizer
 optimizer-cpu-offload overlap-grad-reduce overlap-moe-expert-parallel-comm overlap-param-gather padded-vocab-size
@@ -179,14 +179,14 @@ dsa-indexer-use-sparse-loss dsa-kernel-backend empty-unused-memory-level enable-
 enable-full-sharding-in-hsdp encoder-num-layers ep-overlap-early-attn-memory-release experimental-attention-variant
 expert-tensor-parallel-num-weight-shards external-cuda-graph fine-grained-offloading-max-inflight-offloads
 first-last-layers-bf16 flash-attention-version fp16-lm-cross-entropy fp32-residual-connection fp4-format
-fp4-param-gather fp4-quantizer-factory fp4-recipe fp8-output-proj fp8-param-gather fp8-quantizer-factory fp8-recipe
+fp4-param-gather fp4-quantizer-factory fp4-recipe fp8-output-proj fp8-param-gather fp8-quantizer-factory
 freeze-all-layers fsdp-db-use-persist-buf-on-alloc-fail fsdp-double-buffer fsdp-manual-registration
 fused-residual-rmsnorm heterogeneous-layers-config-encoded-json heterogeneous-layers-config-path hidden-dropout
 hierarchical-context-parallel-sizes high-priority-a2a-comm-stream high-priority-stream-groups
 hybrid-context-parallel hybrid-layer-pattern hybrid-override-pattern ict-head-size ict-load img-h img-w
 is-hybrid-model keep-fp8-transpose-cache kitchen-attention-backend linear-attention-freq linear-conv-kernel-dim
 linear-key-head-dim linear-num-key-heads linear-num-value-heads linear-value-head-dim logits-load-dir
-logits-save-dir main-grads-dtype main-params-dtype mamba-head-dim mamba-num-groups mamba-num-heads mamba-state-dim
+logits-save-dir main-grads-dtype mamba-head-dim mamba-num-groups mamba-num-heads mamba-state-dim
 mamba-training-ssm-states-dtype max-seqlen-per-dp-cp-rank megatron-fsdp-enable-fine-grained-param-gather
 megatron-fsdp-grad-comm-dtype megatron-fsdp-main-grads-dtype megatron-fsdp-main-params-dtype
 megatron-fsdp-max-pool-double-buffer min-offloaded-tensor-size mla-down-proj-fusion mlp-chunks-for-training

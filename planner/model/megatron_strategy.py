@@ -14,6 +14,8 @@ from planner.model.megatron_split import read_split
 from planner.model.spec import ModelSpec
 from planner.strategy.relief_layers import first_layers
 
+FP8_RECIPES = frozenset({"delayed", "tensorwise", "blockwise", "mxfp8"})
+"""Values of ``--fp8-recipe`` that a workload has a word for."""
 OPTIMIZERS = frozenset({"adam", "sgd", "muon", "lion"})
 """Values of ``--optimizer`` that a workload has a word for."""
 
@@ -45,18 +47,32 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
         workload["global_batch_size"] = batch
     if (length := flags.integer("seq-length", "encoder-seq-length")) is not None:
         workload["sequence_length"] = length
+    recipe = flags.text("fp8-recipe")
     if flags.has("fp8-format", "fp8"):
         workload["precision"] = "fp8"
+        if recipe in FP8_RECIPES:
+            workload["fp8_recipe"] = recipe
     elif flags.has("bf16", "fp16"):
         workload["precision"] = "bf16" if flags.has("bf16") else "fp16"
     if flags.has("optimizer") and flags.text("optimizer") in OPTIMIZERS:
         workload["optimizer"] = flags.text("optimizer")
-    states = {name: flags.text(name) for name in ("exp-avg-dtype", "exp-avg-sq-dtype")}
-    if flags.has("use-precision-aware-optimizer") and set(states.values()) == {"bf16"}:
-        workload["optimizer"] = "adam_bf16_states"
+    states = _optimizer_states(flags)
+    if flags.has("use-precision-aware-optimizer"):
+        workload |= states
     if flags.has("grad-reduce-in-bf16"):
         workload["gradient_dtype"] = "bf16"
     return workload
+
+
+def _optimizer_states(flags: MegatronFlags) -> dict[str, Any]:
+    """Number formats of the precision-aware optimizer's states; nothing where all are fp32."""
+    names = {"first": "exp-avg-dtype", "second": "exp-avg-sq-dtype", "master": "main-params-dtype"}
+    formats = {key: flags.text(name) or "fp32" for key, name in names.items()}
+    if set(formats.values()) == {"fp32"}:
+        return {}
+    if formats == {"first": "bf16", "second": "bf16", "master": "fp32"}:
+        return {"optimizer": "adam_bf16_states"}
+    return {"optimizer": "adam_precision_aware", "optimizer_states": formats}
 
 
 def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...] | None, int | None]:

@@ -15,12 +15,12 @@ from planner.model import mindspeed_arguments
 from planner.model.megatron_arguments import NO_INFLUENCE, NOT_MODELLED, RELEASE, USED
 from planner.model.megatron_dispatcher import dispatcher_of
 from planner.model.megatron_flags import MegatronFlags
-from planner.model.megatron_strategy import OPTIMIZERS
+from planner.model.megatron_strategy import FP8_RECIPES, OPTIMIZERS
 from planner.model.mindspeed_words import values_not_modelled
 from profiles.validation import Finding
 
 _ASSUMED: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("main-grads-dtype", "main-params-dtype", "megatron-fsdp-main-params-dtype"), frozenset({"fp32"})),
+    **dict.fromkeys(("main-grads-dtype", "megatron-fsdp-main-params-dtype"), frozenset({"fp32"})),
     **dict.fromkeys(("hidden-dropout", "attention-dropout"), frozenset({"0", "0.0"})),
     **dict.fromkeys(("optimizer-offload-fraction", "activation-offload-fraction"), frozenset({"1", "1.0"})),
     **dict.fromkeys(("cpu-offloading-num-layers", "empty-unused-memory-level", "vocab-extra-ids"), frozenset({"0"})),
@@ -125,9 +125,8 @@ def _values(flags: MegatronFlags) -> list[str]:
     optimizer = next(iter(flags.values_of("optimizer")), "adam")
     if optimizer not in OPTIMIZERS:
         found.append(f"--optimizer {optimizer} (taken as adam)")
-    states = {name: (flags.values_of(name) or ["fp32"])[0] for name in ("exp-avg-dtype", "exp-avg-sq-dtype")}
-    if set(states.values()) not in ({"bf16"}, {"fp32"}):
-        found += [f"--{name} {value} (taken as fp32)" for name, value in states.items() if value != "fp32"]
+    recipes = set(flags.values_of("fp8-recipe")) - FP8_RECIPES
+    found += [f"--fp8-recipe {recipe} (taken as one scale a tensor)" for recipe in sorted(recipes)]
     if dispatcher_of(flags) == "ncclep":
         found.append("--moe-flex-dispatcher-backend ncclep (taken as deepep)")
     return found

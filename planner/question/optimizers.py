@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-OptimizerName = Literal["adam", "adam_bf16_states", "sgd", "muon", "adam_8bit", "adafactor", "lion"]
+OptimizerName = Literal[
+    "adam", "adam_bf16_states", "sgd", "muon", "adam_8bit", "adafactor", "lion", "adam_precision_aware"
+]
 
 BLOCK_ELEMENTS = 256
 """Elements of an 8-bit state that share one fp32 scale (torchao 0.18.0 optim/adam.py, block_size of Adam8bit;
@@ -89,6 +91,11 @@ _ALL = (
         # Unfused: norms by row, by column and of the weight (4 each), outer product (4), three passes over it (8 each),
         # times the gradient (12), its norm (4), subtracted with the weight read and written (4), decay (8): 68.
         further_bytes=68.0,
+    ),
+    Optimizer(
+        "adam_precision_aware", "Adam, each state in a number format of its own", 8.0, 8.0, 8.0,
+        "megatron-core 0.19.2 training/arguments.py:3499-3519 (--use-precision-aware-optimizer); the formats are the"
+        " workload's optimizer_states",
     ),
     Optimizer(
         "lion", "Lion, one momentum", 4.0, 4.0, 4.0,

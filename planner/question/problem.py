@@ -9,7 +9,9 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.model.spec import Modality, ModelSpec
 from planner.question.factors import AppliedCalibration
+from planner.question.fp8_recipes import Fp8RecipeName
 from planner.question.older_documents import constraints_of_today, problem_of_today
+from planner.question.optimizer_states import OptimizerStates
 from planner.question.optimizers import OptimizerName
 from planner.question.routing import ExpertLoad, of_other_experts
 from planner.question.sequences import Sequences
@@ -45,7 +47,17 @@ class Workload(Document):
         description="tokens that the encoder of an encoder-decoder reads a sample; absent = as many as sequence_length",
     )
     precision: Precision = "bf16"
+    fp8_recipe: Fp8RecipeName | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="how operands of 8-bit matrix products are scaled, with precision fp8; absent = the back-end's own",
+    )
     optimizer: OptimizerName = "adam"
+    optimizer_states: OptimizerStates | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="number formats of moments and master weights, of adam_precision_aware alone; absent = all fp32",
+    )
     gradient_dtype: Literal["fp32", "bf16"] = Field(
         default="fp32", description="dtype in which gradients are accumulated and reduced"
     )
@@ -74,6 +86,20 @@ class Workload(Document):
         description="lengths of documents, and whether sequences are padded or packed with several; absent = every"
         " sequence is one document of its whole length",
     )
+
+    @model_validator(mode="after")
+    def _states_of_their_optimizer(self) -> Self:
+        """Formats of states belong to the optimizer that has them."""
+        if self.optimizer_states is not None and self.optimizer != "adam_precision_aware":
+            raise ValueError(f"/optimizer_states: {self.optimizer} has no choice of them; use adam_precision_aware")
+        return self
+
+    @model_validator(mode="after")
+    def _recipe_of_its_precision(self) -> Self:
+        """Recipes scale 8-bit operands."""
+        if self.fp8_recipe is not None and self.precision != "fp8":
+            raise ValueError(f"/fp8_recipe: {self.precision} has nothing to scale; use precision fp8")
+        return self
 
     @property
     def trained(self) -> Training:

@@ -12,7 +12,16 @@ export const SCHEDULES = [
 ] as const;
 export const RECOMPUTE_WORDS = ["none", "selective", "full", "selective-where-needed", "full-where-needed"] as const;
 export const OFFLOAD_WORDS = ["false", "true", "where-needed"] as const;
-export const OPTIMIZERS = ["adam", "adam_bf16_states", "sgd", "muon", "adam_8bit", "adafactor", "lion"] as const;
+export const OPTIMIZERS = [
+  "adam",
+  "adam_bf16_states",
+  "sgd",
+  "muon",
+  "adam_8bit",
+  "adafactor",
+  "adam_precision_aware",
+  "lion",
+] as const;
 export const LAUNCHERS = [
   "torchrun",
   "slurm",

@@ -98,9 +98,13 @@ def _tensor_shards(given: RuleInput) -> str | None:
 
 
 def _optimizer(given: RuleInput) -> str | None:
-    name = given.workload.optimizer
-    if way(given.strategy) != "DEEPSPEED" and name not in ("adam", "sgd", "adam_8bit", "adafactor"):
+    name, chosen = given.workload.optimizer, way(given.strategy)
+    if chosen == "DEEPSPEED" or name in ("adam", "sgd", "adam_8bit"):
+        return None
+    if name != "adafactor":
         return f"the script has torch's AdamW, SGD and Adafactor and torchao's AdamW8bit for FSDP2 and DDP, not {name}"
+    if chosen == "FSDP":
+        return "torch's Adafactor squares norms in place, which sharded weights (DTensor) refuse: use zero_stage 0"
     return None
 
 
@@ -200,7 +204,9 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A8", f"{_LIBRARY} big_modeling.py (_attach_context_parallel_hooks)", _ring_attention, ("cp",)),
     SpaceRule("A9", "transformers 5 (base_model_tp_plan of the classes)", _tensor_family, ("tp",)),
     SpaceRule("A10", "transformers 5 integrations/tensor_parallel.py", _tensor_shards, ("tp",)),
-    SpaceRule("A11", "docs: emit accelerate (train_accelerate.py)", _optimizer, WAY_FIELDS),
+    SpaceRule(
+        "A11", "docs: emit accelerate (train_accelerate.py); torch 2.13 optim/_adafactor.py:393", _optimizer, WAY_FIELDS
+    ),
     *map(_through_deepspeed, (*DEEPSPEED_RULES, *QUESTION_RULES)),
     SpaceRule("D2", f"{_LIBRARY} accelerator.py (_prepare_deepspeed)", _one_offload, ("optimizer_offload",)),
     *map(

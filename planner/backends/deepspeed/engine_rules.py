@@ -227,7 +227,7 @@ QUESTION_RULES: tuple[SpaceRule, ...] = (
     optimizers(
         f"{_DS} runtime/config.py:63; bf16_optimizer.py and zero/: flat partitions, where no row or column is left",
         has=("adam", "adam_bf16_states", "sgd", "muon", "lion"),
-        instead="use adam, or zero_stage 0, 2 or 3 of --backend accelerate",
+        instead="use adam, or name --backend accelerate",
     ),
 )
 """Those that no strategy mends, as the model's."""

@@ -6,8 +6,10 @@ from planner.backends.maxtext.decoder_blocks import decoder_block
 from planner.backends.maxtext.hardware import AMD, NVIDIA, is_tpu
 from planner.backends.maxtext.saved_tensors import canonical_modules
 from planner.backends.maxtext.version import MAXTEXT_VERSION, TYPES
+from planner.backends.rules.fp8_recipes import fp8_recipes
 from planner.backends.rules.overlap import data_parallel
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
+from planner.question.fp8_recipes import Fp8RecipeName
 
 _DECODERS = f"maxtext {MAXTEXT_VERSION} layers/nnx_decoders.py"
 _PIPELINE = f"maxtext {MAXTEXT_VERSION} layers/pipeline.py"
@@ -183,6 +185,7 @@ RUN_RULES: tuple[SpaceRule, ...] = (
         ("overlap_tp", "overlap_ep"),
     ),
 )
+_RECIPES: tuple[Fp8RecipeName, ...] = ("tensorwise",)
 QUESTION_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("W1", f"{TYPES}:65, :87; {TYPES}:4972", _precision),
     SpaceRule(
@@ -190,6 +193,7 @@ QUESTION_RULES: tuple[SpaceRule, ...] = (
         f"maxtext {MAXTEXT_VERSION} optimizers/optimizers.py:171-240, utils/muon_utils.py, configs/base.yml:1123",
         _optimizer,
     ),
+    fp8_recipes(f"{TYPES}:87: te_fp8_currentscaling", has=_RECIPES, own="one scale a tensor"),
     SpaceRule("W3", "docs.cloud.google.com/tpu/docs: number formats", _tpu_fp8),
     SpaceRule("W4", f"{TYPES}:1662", _device),
 )

@@ -14,9 +14,13 @@ from planner.backends.megatron.recompute import MODULE_FLAGS, offload_modules
 from planner.backends.megatron.token_mixers import PATTERN, pattern, way
 from planner.backends.rules.rule import rule_input
 from planner.plan.plan import Plan
+from planner.predict.memory.states import REDUCED
 from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
 
+BLOCK_SCALED = frozenset({"blockwise", "mxfp8"})
+"""Recipes whose blocks are small enough for gradients in e4m3 (DeepSeek-V3, arXiv 2412.19437, section 3.3.2)."""
+ADAM = frozenset({"adam", *REDUCED})
 FSDP_STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
 CP_KINDS = {"ring": "p2p", "all_to_all": "a2a"}
 SIZES = {
@@ -145,15 +149,23 @@ def precision_flags(strategy: Strategy, workload: Workload, architecture: str) -
     """Number formats and optimizer.  fp8: MXFP8 from Blackwell on, per-tensor current scaling before."""
     flags: dict[str, Words] = {"--fp16" if workload.precision == "fp16" else "--bf16": ()}
     if workload.precision == "fp8":
-        recipe = "mxfp8" if is_blackwell_or_later(architecture) else "tensorwise"
-        flags |= {"--fp8-format": ("e4m3" if recipe == "mxfp8" else "hybrid",), "--fp8-recipe": (recipe,)}
+        recipe = workload.fp8_recipe or ("mxfp8" if is_blackwell_or_later(architecture) else "tensorwise")
+        flags |= {"--fp8-format": ("e4m3" if recipe in BLOCK_SCALED else "hybrid",), "--fp8-recipe": (recipe,)}
     if workload.gradient_dtype == "bf16":
         flags["--grad-reduce-in-bf16"] = ()
-    flags["--optimizer"] = ("adam" if workload.optimizer.startswith("adam") else workload.optimizer,)
-    if workload.optimizer == "adam_bf16_states" or strategy.optimizer_offload:
+    return flags | optimizer_flags(strategy, workload)
+
+
+def optimizer_flags(strategy: Strategy, workload: Workload) -> dict[str, Words]:
+    """The optimizer and the number formats of its states."""
+    flags: dict[str, Words] = {"--optimizer": ("adam" if workload.optimizer in ADAM else workload.optimizer,)}
+    if workload.optimizer in REDUCED or strategy.optimizer_offload:
         flags["--use-precision-aware-optimizer"] = ()
     if workload.optimizer == "adam_bf16_states":
         flags |= {"--exp-avg-dtype": ("bf16",), "--exp-avg-sq-dtype": ("bf16",)}
+    if (states := workload.optimizer_states) is not None:
+        flags |= {"--exp-avg-dtype": (states.first,), "--exp-avg-sq-dtype": (states.second,)}
+        flags["--main-params-dtype"] = (states.master,)
     return flags
 
 

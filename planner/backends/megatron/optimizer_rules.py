@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from planner.backends.rules.rule import RuleInput
+from planner.predict.memory.states import REDUCED
 from planner.question.optimizers import OptimizerName
 
 EMERGING: tuple[OptimizerName, ...] = ("muon", "lion")
 """Optimizers of the package emerging_optimizers, which the release calls for them (core/optimizer/__init__.py:730)."""
+ALL: tuple[OptimizerName, ...] = ("adam", "adam_bf16_states", "adam_precision_aware", "sgd", *EMERGING)
 
 
 def layer_wise(given: RuleInput) -> str | None:
@@ -31,9 +33,9 @@ def emerging_fp16(given: RuleInput) -> str | None:
 def precision_aware(given: RuleInput) -> str | None:
     """States in other number formats than fp32, or on the host."""
     s, optimizer = given.strategy, given.workload.optimizer
-    if not s.optimizer_offload and optimizer != "adam_bf16_states":
+    if not s.optimizer_offload and optimizer not in REDUCED:
         return None
-    reason = "optimizer offload" if s.optimizer_offload else "bf16 optimizer states"
+    reason = "optimizer offload" if s.optimizer_offload else "states in other formats than fp32"
     if s.zero_stage == 0:
         return f"{reason} needs the distributed optimizer: zero_stage >= 1"
-    return None if optimizer in ("adam", "adam_bf16_states") else f"{reason} works with adam only"
+    return None if optimizer == "adam" or optimizer in REDUCED else f"{reason} works with adam only"

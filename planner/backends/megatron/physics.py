@@ -55,6 +55,7 @@ with cuDNN's kernel, which takes Megatron's layout."""
 MEGATRON_TEST_UNFUSED = replace(MEGATRON_TEST, name="megatron-test-unfused", attention="unfused")
 MEGATRON_CORE = Physics(
     name="megatron-core",
+    master_remainders=True,
     time_spread=0.125,
     studied_devices=2048,
     summary="Megatron-LM with Megatron-Core 0.19.2: fused kernels, what overlaps and what does not",

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from planner.backends.backend import Space
 from planner.backends.megatron.dispatcher import dispatcher_problem, usual_dispatcher
 from planner.backends.megatron.model_rules import MODEL_RULES
-from planner.backends.megatron.optimizer_rules import EMERGING, emerging_fp16, layer_wise, precision_aware
+from planner.backends.megatron.optimizer_rules import ALL, emerging_fp16, layer_wise, precision_aware
 from planner.backends.megatron.recompute import cannot_recompute
 from planner.backends.megatron.spelling import spelled
 from planner.backends.megatron.stage_rules import chunks_in_place, one_offload, one_recompute, some_layers_alone
@@ -28,6 +28,7 @@ from planner.backends.rules.divisibility import (
     positions,
     sequence_parallel,
 )
+from planner.backends.rules.fp8_recipes import EVERY_RECIPE, fp8_recipes
 from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import CONCATENATED, packed_context, packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixture, used_kinds
@@ -263,7 +264,8 @@ def _offload_and_recompute(given: RuleInput) -> str | None:
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A15", f"{_VALIDATE}:1313", positions),
-    optimizers(f"{_VALIDATE}:2777", has=("adam", "adam_bf16_states", "sgd", *EMERGING), instead="use adam or muon"),
+    optimizers(f"{_VALIDATE}:2777", has=ALL, instead="use adam or muon"),
+    fp8_recipes(f"{_CONFIG}:573", has=EVERY_RECIPE),
     SpaceRule("O2", "megatron-core 0.19.2 core/optimizer/__init__.py:768", emerging_fp16),
 )
 """Those that no strategy mends, as the model's."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from planner.backends.backend import Space
 from planner.backends.megatron.model_rules import MODEL_RULES
+from planner.backends.megatron.optimizer_rules import EMERGING
 from planner.backends.megatron.space import PROBLEM_RULES as CORE_PROBLEM_RULES
 from planner.backends.megatron.space import SPACE as CORE_SPACE
 from planner.backends.megatron.space import STRATEGY_RULES as CORE_RULES
@@ -42,15 +43,30 @@ def _hybrid_chunks(given: RuleInput) -> str | None:
     return None
 
 
+def _layer_wise(given: RuleInput) -> str | None:
+    name = given.workload.optimizer
+    if name in EMERGING and given.strategy.zero_stage >= 1:
+        return f"Bridge hands no layer-wise optimizer to {name}: each rank keeps all of its states; use zero_stage 0"
+    return None
+
+
+def _state_formats(given: RuleInput) -> str | None:
+    if given.workload.optimizer == "adam_precision_aware":
+        return "the written recipe has bf16 moments alone; use adam_bf16_states, or name --backend megatron"
+    return None
+
+
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
     *CORE_PROBLEM_RULES,
     SpaceRule("X2", "megatron-bridge 0.6.2 models/gpt_provider.py (max_sequence_length=self.seq_length)", _positions),
+    SpaceRule("X13", "docs: emit megatron-bridge (bridge_recipe.py)", _state_formats),
 )
 """Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
     *CORE_RULES,
     SpaceRule("X1", f"{_CONFIG}:1116", _fsdp_order, ("axis_order", "zero_stage")),
     SpaceRule("X3", "megatron-bridge 0.6.2 models/hybrid/hybrid_provider.py (provide)", _hybrid_chunks, ("vpp",)),
+    SpaceRule("X12", "megatron-bridge 0.6.0 training/optim.py:95-111", _layer_wise, ("zero_stage",)),
     *ADAPTER_RULES,
 )
 KINDS = training_kinds(

@@ -6,6 +6,7 @@ The planner knows the model exactly, so a plan of the free space may hold one th
 from __future__ import annotations
 
 from planner.backends.rules.forward_factors import forward_factor
+from planner.backends.rules.fp8_recipes import fp8_recipes
 from planner.backends.rules.packed_sequences import CONCATENATED, packed_sequences
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 from planner.backends.rules.token_mixers import beyond_attention
@@ -165,5 +166,6 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("M6", f"{_TITAN} models/common/moe.py, models/common/config_utils.py: make_router_config", _experts),
     SpaceRule("M7", f"{_TITAN} config/configs.py:84-92, components/optimizer/optimizer.py:378", _training),
     SpaceRule("M8", f"{_TITAN} components/quantization/float8.py:85-98", _float8),
+    fp8_recipes(f"{_TITAN} components/quantization/float8.py:58", has=(), own="one scale a row"),
     SpaceRule("M19", f"{_TITAN} models/llama3/model.py, models/qwen3/model.py: not built", _forward),
 )

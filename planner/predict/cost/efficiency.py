@@ -57,6 +57,7 @@ class DeviceRates:
     casts: bool = False
     vector_flops_per_s: float = 0.0
     """fp32 without tensor cores; 0 = not known."""
+    cast_bytes: float = CAST_BYTES
     measured: MeasuredRates | None = None
 
     def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0, phase: str = "forward") -> Array:
@@ -78,7 +79,7 @@ class DeviceRates:
 
     def cast_s(self, elements: Array) -> Array:
         """Seconds to bring ``elements`` of 16 bit into the 8-bit formats of a matmul; none in 16 bit."""
-        return self.memory_s(CAST_BYTES * elements) if self.casts else np.zeros_like(elements)
+        return self.memory_s(self.cast_bytes * elements) if self.casts else np.zeros_like(elements)
 
     def memory_s(self, moved_bytes: Array, operator: str = "") -> Array:
         """Seconds of a memory-bound operator (of class ``operator``) that moves ``moved_bytes``."""

@@ -16,7 +16,8 @@ from planner.predict.cost.slowest_device import slowdown
 from planner.predict.physics.kernels import attention_on
 from planner.predict.physics.physics import TUNED, Physics
 from planner.question.factors import NEUTRAL, AppliedCalibration, Factors
-from planner.question.problem import Problem
+from planner.question.fp8_recipes import FP8_RECIPES
+from planner.question.problem import Problem, Workload
 from profiles.cluster import Cluster, Pool
 from profiles.levels import NetworkLevel, network_levels
 from profiles.prediction.profile import Profile
@@ -50,6 +51,12 @@ class Hardware:
     """Of a calibration: on operators, collectives, micro-batches and memory, wherever those are costed."""
     physics: Physics = TUNED
     """How the back-end runs the operators."""
+
+    def under(self, workload: Workload) -> Hardware:
+        """The same with the casts of the workload's fp8 recipe, where it names one."""
+        if workload.fp8_recipe is None:
+            return self
+        return replace(self, rates=replace(self.rates, cast_bytes=FP8_RECIPES[workload.fp8_recipe].cast_bytes))
 
     def collective_s(self, op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
         """Seconds of one collective: measured where the group was measured, else the (corrected) model; calibrated."""

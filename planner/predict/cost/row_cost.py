@@ -126,11 +126,11 @@ class CostModel:
 
     def __init__(self, model: ModelSpec, workload: Workload, hardware: Hardware, reliefs: Sequence[Relief]) -> None:
         self.model, self.workload = model, workload
-        self.hardware, self.reliefs = hardware, tuple(reliefs)
+        self.hardware, self.reliefs = hardware.under(workload), tuple(reliefs)
         self.documents = packed_rows(workload) if hardware.physics.attention != "unfused" else None
         self.kind_sequence = model.layer_kind_sequence()
         self.kind_counts = np.bincount(self.kind_sequence, minlength=len(model.layer_kinds)).astype(float)
-        self._asked = model, workload, hardware
+        self._asked = model, workload, self.hardware
 
     def keyed(self, rows: StrategyRows) -> tuple[ModelCost, Ints]:
         """Cost table of the distinct sharding keys of ``rows``, and each row's key."""

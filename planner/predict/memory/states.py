@@ -23,6 +23,8 @@ from solver.arrays import Array, Ints, Mask
 
 MOMENT_BYTES: dict[str, float] = {name: each.matrix_bytes for name, each in OPTIMIZERS.items()}
 """Bytes of optimizer moments a parameter of a matrix; the others' are ``planner.predict.cost.further_moments``."""
+REDUCED = frozenset({"adam_bf16_states", "adam_precision_aware"})
+"""Optimizers of Megatron's precision-aware one."""
 MASTER_BYTES = 4.0
 WEIGHT_BYTES = 2.0
 
@@ -59,7 +61,16 @@ def gradient_bytes(workload: Workload) -> float:
 
 def optimizer_bytes(workload: Workload) -> float:
     """Master weight and moments of one parameter of a matrix."""
+    states = workload.optimizer_states
+    if states is not None:
+        return states.master_bytes + states.moment_bytes
     return MASTER_BYTES + MOMENT_BYTES[workload.optimizer]
+
+
+def _kept_twice_bytes(workload: Workload) -> float:
+    """Of a bf16 run's fp32 master weights, the half that the weights hold already."""
+    whole = workload.optimizer_states is None or workload.optimizer_states.master == "fp32"
+    return WEIGHT_BYTES if whole and workload.precision == "bf16" else 0.0
 
 
 def state_bytes(
@@ -73,7 +84,10 @@ def state_bytes(
     """
     split = np.where(zero >= 1, shards, 1.0)
     optimizer = optimizer_bytes(workload) / split
-    on_host = (MASTER_BYTES + OPTIMIZERS[workload.optimizer].widest_bytes) / split
+    kind = OPTIMIZERS[workload.optimizer]
+    on_host = (optimizer_bytes(workload) + kind.widest_bytes - kind.matrix_bytes) / split
+    remainder = framework.master_remainders & (workload.optimizer in REDUCED) & (zero == 1) & (optimizer_offload == 0)
+    optimizer = optimizer - np.where(remainder, _kept_twice_bytes(workload), 0.0) / split
     fsdp = framework.fp32_shards & (zero >= 2) & ~by_deepspeed(framework, zero, optimizer_offload)
     gradient = np.where(fsdp, MASTER_BYTES, gradient_bytes(workload))
     return StateBytes(

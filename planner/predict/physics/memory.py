@@ -23,6 +23,9 @@ class MemoryTraits:
     """Bytes a parameter of 16-bit gradients that a backward pass leaves behind and the accumulation then frees."""
     fp32_shards: bool = False
     """Whether sharded parameters and gradients are fp32 (PyTorch FSDP): the parameter is its own master."""
+    master_remainders: bool = False
+    """Whether a precision-aware optimizer (ZeRO-1) stores of fp32 master weights only the 16 bits that bf16 weights
+    lack (megatron-core 0.19.2 core/optimizer/optimizer_config.py:192, distrib_optimizer.py:1008)."""
     keeps_gate_output: bool = False
     """Whether a gated non-linearity is two kernels, so that its first one's output is kept beside gate and up."""
     norm_copies: float = 0.0

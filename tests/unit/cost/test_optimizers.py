@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from planner.backends.deepspeed.physics import DEEPSPEED
+from planner.backends.megatron.physics import MEGATRON_CORE
 from planner.model.load import load_model
 from planner.model.parameters import parameters_by_module, total_parameters
 from planner.model.spec import ModelSpec
 from planner.predict.candidate import Candidate
 from planner.predict.cost.hardware import hardware_of
 from planner.predict.cost.newton_schulz import matrix_s
+from planner.predict.memory.states import state_bytes
 from planner.predict.physics.physics import TUNED, Physics
 from planner.question.optimizers import OPTIMIZERS, OptimizerName
 from planner.question.problem import Problem, Workload
@@ -90,6 +93,29 @@ def test_an_offloaded_optimizer_leaves_nothing_on_the_device(optimizer: Optimize
     assert stage.optimizer_bytes == 0
     least = (4 + OPTIMIZERS[optimizer].matrix_bytes) * total_parameters(LLAMA) / 8
     assert stage.host_bytes >= least
+
+
+@pytest.mark.parametrize(
+    ("said", "each"),
+    [({}, 12.0), ({"first": "bf16", "second": "fp8"}, 7.0), ({"first": "fp8", "second": "fp8", "master": "fp16"}, 4.0)],
+)
+def test_states_in_formats_of_their_own(said: dict[str, str], each: float) -> None:
+    workload = Workload.model_validate(
+        {"global_batch_size": 1, "sequence_length": 1, "optimizer": "adam_precision_aware", "optimizer_states": said}
+    )
+    zero, shards, none = np.array([0, 1, 2]), np.full(3, 8.0), np.zeros(3, dtype=int)
+    assert state_bytes(workload, zero, shards, none).optimizer == pytest.approx([each, each / 8, each / 8])
+    # Megatron's distributed optimizer keeps of an fp32 master weight what its bf16 weight lacks.
+    less = 0.0 if said.get("master") == "fp16" else 2.0
+    found = state_bytes(workload, zero, shards, none, MEGATRON_CORE).optimizer
+    assert found == pytest.approx([each, (each - less) / 8, each / 8])
+
+
+def test_formats_belong_to_one_optimizer() -> None:
+    with pytest.raises(ValidationError, match="use adam_precision_aware"):
+        Workload.model_validate(
+            {"global_batch_size": 1, "sequence_length": 1, "optimizer": "muon", "optimizer_states": {"first": "bf16"}}
+        )
 
 
 @pytest.mark.parametrize(("short", "long"), [(4096, 14336), (1024, 65536), (2048, 2048)])

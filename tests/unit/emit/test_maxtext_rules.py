@@ -94,6 +94,7 @@ BROKEN: dict[str, list[RuleInput]] = {
     "Z2": [given(replace(BASE, zero_stage=1, dp_replicate=2)), given(replace(BASE, dp_replicate=4, dp_shard=1))],
     "Z3": [given(replace(BASE, dp_shard=3), scale_up=3)],
     "W1": [given(precision="fp16"), given(precision="fp8", architecture="cdna3")],
+    "K6": [given(precision="fp8", fp8_recipe="delayed")],
     "W2": [given(optimizer="sgd"), given(optimizer="muon"), given(optimizer="adam_bf16_states")],
     "W3": [given(precision="fp8", architecture="tpu_v5p")],
     "W4": [given(architecture="ascend910b")],

@@ -59,6 +59,7 @@ BROKEN: dict[str, RuleInput] = {
     "A9": given(Strategy(overlap_grad_reduce=False)),
     "A13": given(Strategy(zero_stage=2), optimizer="muon"),
     "K5": given(optimizer="adam_8bit"),
+    "K6": given(precision="fp8", fp8_recipe="mxfp8"),
     "O2": given(optimizer="lion", precision="fp16"),
     "A14": given(Strategy(cp=2, cp_kind="ring"), sequence_length=4094),
     "K3": given(Strategy(cp=2, cp_kind="ring"), sequences=Sequences(kind="packed", mean=512, packing="concatenated")),

@@ -104,13 +104,26 @@ def test_fields_of_the_strategy_of_experts(more: str, expected: dict[str, Any]) 
         ("--bf16", {"precision": "bf16"}),
         ("--fp16", {"precision": "fp16"}),
         ("--bf16 --fp8-format hybrid", {"precision": "fp8"}),
+        (
+            "--bf16 --fp8-format e4m3 --fp8-recipe blockwise",
+            {"precision": "fp8", "fp8_recipe": "blockwise"},
+        ),
+        ("--bf16 --fp8-format hybrid", {"fp8_recipe": None}),
+        ("--bf16 --fp8-recipe mxfp8", {"precision": "bf16", "fp8_recipe": None}),
         ("--bf16 --grad-reduce-in-bf16", {"gradient_dtype": "bf16"}),
         ("--bf16", {"gradient_dtype": None, "optimizer": None}),
         (
             "--use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16",
             {"optimizer": "adam_bf16_states"},
         ),
-        ("--use-precision-aware-optimizer --exp-avg-dtype bf16", {"optimizer": None}),
+        (
+            "--use-precision-aware-optimizer --exp-avg-dtype bf16",
+            {
+                "optimizer": "adam_precision_aware",
+                "optimizer_states": {"first": "bf16", "second": "fp32", "master": "fp32"},
+            },
+        ),
+        ("--use-precision-aware-optimizer", {"optimizer": None, "optimizer_states": None}),
         ("--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16", {"optimizer": None}),
         ("--optimizer sgd", {"optimizer": "sgd"}),
     ],
@@ -214,13 +227,10 @@ def test_a_program_of_another_model_is_told() -> None:
     [
         ("--context-parallel-size 2 --cp-comm-type a2a+p2p", "--cp-comm-type a2a+p2p (taken as a ring)"),
         ("--optimizer soap", "--optimizer soap (taken as adam)"),
+        ("--fp8-format e4m3 --fp8-recipe custom", "--fp8-recipe custom (taken as one scale a tensor)"),
         (
             "--recompute-granularity selective --recompute-modules core_attn shared_experts",
             "--recompute-modules shared_experts",
-        ),
-        (
-            "--use-precision-aware-optimizer --exp-avg-dtype fp8 --exp-avg-sq-dtype fp8",
-            "--exp-avg-dtype fp8 (taken as fp32)",
         ),
         ("--hidden-dropout 0.1", "--hidden-dropout 0.1"),
         ("--cuda-graph-impl local", "--cuda-graph-impl local"),

@@ -5726,7 +5726,7 @@ export interface components {
              * @default adam
              * @enum {string}
              */
-            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion";
+            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion" | "adam_precision_aware";
             /**
              * Precision
              * @default bf16
@@ -5811,7 +5811,7 @@ export interface components {
              * @default adam
              * @enum {string}
              */
-            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion";
+            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion" | "adam_precision_aware";
             /**
              * Precision
              * @default bf16
@@ -6527,7 +6527,7 @@ export interface components {
              * @default adam
              * @enum {string}
              */
-            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion";
+            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion" | "adam_precision_aware";
             /**
              * Precision
              * @default bf16
