@@ -30,7 +30,7 @@ from solver.arrays import Array, Ints
 ALTERNATIVE_SLACK = 1.04 + 1e-9
 """Strategies bounded up to this factor above the incumbent are kept in mind as alternatives: a hair more than the band
 of ``planner.search.recommend``, so that whatever is within that is known."""
-KEPT, TRIED = 8, 12
+KEPT, TRIED = 24, 36
 """Strategies of each set of degrees that are kept, and that the back-end is asked for, a batch."""
 SAME = 1e-12
 """What a bound gives away to rounding: a strategy that was solved is not kept again."""

@@ -3,7 +3,7 @@
 The same sums as ``planner.search.family_split``, in another order: layers of each kind times what a layer of that kind
 takes.  The two differ by rounding alone, which ``ROUNDING`` and a second ``SLACK`` of memory cover, so that the result
 is a lower bound of what the exact search returns, and nearly always its value.  Pairs of a strategy and a member that
-are too slow without relief, or with the mean stage's tail, are not looked at any further.
+are too slow with the relief that is sure, or with the mean stage's tail, are not looked at any further.
 
 Shape letters: R rows, F members, P stages, N layer kinds, Q pairs of a row and a member.
 """
@@ -55,6 +55,8 @@ class FamilyBound:
         fast = makespan + self.tail_s[row] < cutoff_s * (1 + ROUNDING)
         row, member, makespan, relieved_s = row[fast], member[fast], makespan[fast], relieved_s[fast]
         makespan = np.maximum(makespan, self._paths_s(row, member, relieved_s))
+        fast = makespan + self.tail_s[row] < cutoff_s * (1 + ROUNDING)
+        row, member, makespan = row[fast], member[fast], makespan[fast]
         np.minimum.at(result, row, (makespan + self._tail_s(self.layers, row, member)) * (1 - ROUNDING))
         return result
 
@@ -76,7 +78,7 @@ class FamilyBound:
     def _paths_s(self, row: Ints, member: Ints, relieved_s: Array) -> Array:
         """Longest of the known paths of each pair's order: [Q]; ``relieved_s`` [Q, P] as in ``step_s``."""
         lengths, schedules = np.zeros(len(row)), take(self.schedules, row)
-        every = (self.rules.uniform & ~self._few())[row, None]
+        every = self._every()[row, None]
         relief_s, relieved_s = np.where(every, self.cost.relief_s[row], 0.0), np.where(every, 0.0, relieved_s)
         columns = [schedules.schedule, schedules.num_microbatches, schedules.group]
         first, alike = first_of_each(columns)
@@ -88,11 +90,12 @@ class FamilyBound:
         return lengths
 
     def _fast_enough(self, layers: FamilyLayers, cutoff_s: float) -> tuple[Ints, Ints]:
-        """Pairs that are faster than the cutoff without relief and with the mean stage's tail: row and member."""
+        """Pairs that are faster than the cutoff with the mean stage's tail and the relief that is sure: row, member."""
         rows, members = len(self.rows), len(layers.longest)
-        busy_s = np.tensordot(self.cost.layer_s, layers.held, axes=(1, 2)) + self.ends_s[:, None, :]
+        layer_s = self.cost.layer_s + np.where(self._every()[:, None], self.cost.relief_s, 0.0)
+        busy_s = np.tensordot(layer_s, layers.held, axes=(1, 2)) + self.ends_s[:, None, :]
         row, member = np.repeat(np.arange(rows), members), np.tile(np.arange(members), rows)
-        busy_s = busy_s.transpose(0, 1, 2).reshape(rows * members, -1)
+        busy_s = busy_s.reshape(rows * members, -1)
         makespan = self._makespan_s(row, member, busy_s)
         fast = np.flatnonzero(makespan + self.tail_s[row] < cutoff_s * (1 + ROUNDING))
         return row[fast], member[fast]
@@ -124,6 +127,10 @@ class FamilyBound:
             return np.zeros(len(self.rows), dtype=np.bool_)
         full = np.array([relief.recompute == "full" for relief in self.costs.reliefs])
         return np.asarray(full[self.rows.relief])
+
+    def _every(self) -> Mask:
+        """Rows that relieve every layer, whatever memory asks for: [R]."""
+        return self.rules.uniform & ~self._few()
 
     def _host_fits(self, layers: FamilyLayers, memory: StageMemory, row: Ints, member: Ints, relieved: Array) -> Mask:
         moved = np.array([relief.offload for relief in self.costs.reliefs])[self.rows.relief]
