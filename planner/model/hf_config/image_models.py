@@ -43,6 +43,7 @@ _HARMLESS = frozenset(
         "quant_state_dims",
         "rope_parameters",
         "rope_theta",
+        "tokenize_function",
         "scale",
         "use_cache",
         "use_qformer_text_input",

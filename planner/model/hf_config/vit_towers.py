@@ -279,9 +279,9 @@ VITS: dict[str, Vit] = {
     "janus_vision_model": Vit(
         inner="mlp_ratio", qkv_bias="attention_bias", qk_norm="full_width", qk_norm_key="use_qk_norm", qk_norm_bias=True
     ),
-    "minicpm_ocr_vision": Vit(),
-    "minicpmv4_6_vision": Vit(),
-    "minicpmv4_7_vision": Vit(),
+    "minicpm_ocr_vision": Vit(any_size=True),
+    "minicpmv4_6_vision": Vit(any_size=True),
+    "minicpmv4_7_vision": Vit(any_size=True),
     "molmo2_vision": Vit(
         kv_heads="num_key_value_heads",
         head_dim="head_dim",

@@ -125,9 +125,11 @@ def emu3_tokenizer(keys: ClassKeys, side: int) -> tuple[Part, int]:
     places = (side >> (len(levels) - 1)) ** 2
     out = latent * (2 if keys.on("double_latent") else 1)
     halvings, blocks = int(log2(keys.integer("temporal_downsample_factor"))), keys.integer("num_res_blocks")
-    frames = places * keys.integer("temporal_downsample_factor")
-    part = encoder(keys, side, lambda level, _: level in attending)
-    part += convolution(out, out, 36, frames, bias=True).times(halvings) + _time_block(out, places).times(blocks)
+    frames = keys.integer("temporal_downsample_factor")
+    one = encoder(keys, side, lambda level, _: level in attending)
+    part = Part(one.parameters, one.flops * frames) + _time_block(out, places).times(blocks)  # an image is repeated
+    for step in range(halvings):
+        part += convolution(out, out, 36, places * (frames >> (step + 1)), bias=True)
     upper = decoder(keys, lambda level: level in attending, spatial) + _time_block(latent, 0).times(blocks)
     upper += convolution(latent, latent, 27, 0, bias=True).times(halvings)
     codes = keys.integer("codebook_size")

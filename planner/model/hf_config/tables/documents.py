@@ -106,7 +106,8 @@ def _minicpm(kind: str) -> ImageModel:
         width, patches = vit.width, vit.patches
         kernel = vit.keys.reader.integers("window_kernel_size", [2, 2])
         area = kernel[0] * kernel[-1]
-        last = vit.keys.integer("insert_layer_id", minimum=-1)
+        vit.keys.optional("insert_layer_id", minimum=-1)  # the class sets it from the whole config
+        last = images.keys.integer("insert_layer_id", minimum=-1)
         merger = attention(width, area, area, windows=patches // area) + norm(width) + norm(width * area)
         merger += mlp(width * area, area * vit.keys.width("intermediate_size"), width, patches // area)
         merges = images.keys.text("downsample_mode", "16x") != "4x" and 0 <= last < vit.num_layers
@@ -180,7 +181,9 @@ def _granite_docling(images: Images) -> VisionSpec:
     def path(factor: int) -> Part:
         wide, tokens = tower.width * factor**2, tower.patches // factor**2
         merger = norm(wide) + mlp(wide, out, out, tokens)
-        return linear(wide, out, tokens, bias=False) + merger.times(len(listed))
+        met = sum(layer < tower.num_layers for layer in listed)
+        mergers = merger.times(met) + merger.idle().times(len(listed) - met)
+        return linear(wide, out, tokens, bias=False) + mergers
 
     tokens = tower.patches // scale**2
     ends = norm(tower.width) + norm(out).times(2) + linear(out, out, tokens, bias=False)
