@@ -82,6 +82,11 @@ CHANGES: dict[str, list[Any]] = {
     **_each("feedforward_mult conv_expansion_factor cross_attention_frequency", [3]),
     **_each("max_pos_emb dim_head output_dim conv_kernel_size context_size", [24]),
     "window_size": [20],
+    **_each("num_global_layers max_num_tiles", [3]),
+    "cross_attention_layers": [[0, 2, 4]],
+    "cross_layer_interval": [5],
+    "additional_vocab_size": [2],
+    "alpha_type": ["vector"],
     **_each("max_source_positions downsample_hidden_size", [64]),
     **_each("audio_merge_size downsample_factor", [2]),
     **_each("linear_num_key_heads index_n_heads", [2]),
@@ -119,6 +124,11 @@ _WHOLE_GROUPS = {"audio_config.intermediate_size": 384}
 _QFORMER = {"projector_config.encoder_hidden_size": 96}
 LISTED: dict[str, dict[str, Any]] = {
     "granite_speech": _QFORMER,
+    "mllama": {
+        "text_config.cross_attention_layers": [1, 3],
+        "vision_config.intermediate_layers_indices": [0, 1, 2, 3, 4],
+        "vision_config.vision_output_dim": 576,
+    },
     "granite_speech_plus": _QFORMER,
     "glmasr": _WHOLE_GROUPS,
     "voxtral": {**_WHOLE_GROUPS, "audio_config.encoder_ffn_dim": 384},

@@ -53,7 +53,7 @@ def mixer_problem(model: ModelSpec) -> str | None:
     if found == "pattern" and model.mtp is not None:
         return "multi-token prediction behind a hybrid pattern"
     names = {kind.attention.kind for kind in kinds}
-    for name in ("kimi_delta", "mamba1", "lightning", "short_conv", "conv_module", "window_cross"):
+    for name in ("kimi_delta", "mamba1", "lightning", "short_conv", "conv_module", "window_cross", "tower_cross"):
         if name in names:
             return f"layers of {MIXER_WORDS[name]}"
     if any(kind.beside is not None for kind in kinds):

@@ -16,6 +16,7 @@ MIXER_WORDS: Mapping[str, str] = {
     "short_conv": "short convolutions",
     "conv_module": "a convolution module",
     "window_cross": "cross-attention to windows of frames",
+    "tower_cross": "cross-attention to a tower",
     "none": "an MLP or experts alone",
 }
 

@@ -33,7 +33,7 @@ _BY_MECHANISM: dict[str, str] = {
     "a third norm in the layers with experts": "axk1",
     "numbers of key-value heads that differ between kinds of layers": "mimo_v2_flash",
     "blocks of bytes with towers of their own": "blt",
-    "cross-attention to another modality": "idefics evolla mllama",
+    "cross-attention to another modality": "evolla",
     "denoising over a canvas": "diffusion_gemma",
     "hashed or segment-wise attention": "reformer xlnet",
     "sizes in nested objects that are not read": "dbrx",

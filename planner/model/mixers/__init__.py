@@ -18,6 +18,7 @@ from planner.model.mixers.lightning import LightningSpec, lightning_operators
 from planner.model.mixers.mamba import Mamba1Spec, Mamba2Spec, mamba1_operators, mamba2_operators
 from planner.model.mixers.short_conv import ShortConvSpec, short_conv_operators
 from planner.model.mixers.softmax import AttentionSpec, attention_operators
+from planner.model.mixers.tower_cross import TowerCrossSpec, tower_cross_operators
 from planner.model.mixers.window_cross import WindowCrossSpec, window_cross_operators
 from planner.model.operator import Operator
 
@@ -32,6 +33,7 @@ _FILES = {
     "short_conv": "short_conv",
     "conv_module": "conv_module",
     "window_cross": "window_cross",
+    "tower_cross": "tower_cross",
     "none": "absent",
 }
 
@@ -51,6 +53,7 @@ TokenMixer = Annotated[
     | Annotated[ShortConvSpec, Tag("short_conv")]
     | Annotated[ConvModuleSpec, Tag("conv_module")]
     | Annotated[WindowCrossSpec, Tag("window_cross")]
+    | Annotated[TowerCrossSpec, Tag("tower_cross")]
     | Annotated[AbsentMixerSpec, Tag("absent")],
     Discriminator(
         _tag,
@@ -79,6 +82,8 @@ def mixer_operators(
         return short_conv_operators(mixer, hidden_size, input_from=input_from)
     if isinstance(mixer, ConvModuleSpec):
         return conv_module_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, TowerCrossSpec):
+        return tower_cross_operators(mixer, hidden_size, input_from=input_from)
     if isinstance(mixer, WindowCrossSpec):
         return window_cross_operators(mixer, hidden_size, input_from=input_from)
     return ()
