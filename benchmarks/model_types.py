@@ -112,6 +112,7 @@ def class_defaults() -> dict[str, Any]:
         "idefics_vision",
         "mllama_text_model",
         "mllama_vision_model",
+        "moshi",
         *AUDIO_MODELS,
         *(each.encoder for each in AUDIO_MODELS.values()),
     }

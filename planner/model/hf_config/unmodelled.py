@@ -42,7 +42,7 @@ _BY_MECHANISM: dict[str, str] = {
     "streams of several predicted tokens": "prophetnet",
     _ENCODER_DECODER: "encoder-decoder florence2 pix2struct seamless_m4t seamless_m4t_v2 t5gemma2 trocr udop"
     " vision-encoder-decoder",
-    _AUDIO: "fun_asr_nano kyutai_speech_to_text moshi"
+    _AUDIO: "fun_asr_nano kyutai_speech_to_text"
     " musicgen musicgen_melody nemo_speechlm phi4_multimodal qwen2_5_omni"
     " qwen3_omni_moe vibevoice_asr "
     " voxtral_realtime",
