@@ -107,7 +107,16 @@ def class_defaults() -> dict[str, Any]:
     from planner.model.hf_config.tables.nested import NESTED
     from planner.model.hf_config.vision_models import VISION_MODELS
 
-    audio = {"blip_2_qformer", *AUDIO_MODELS, *(each.encoder for each in AUDIO_MODELS.values())}
+    audio = {
+        "blip_2_qformer",
+        "idefics",
+        "idefics_vision",
+        "mllama_text_model",
+        "mllama_vision_model",
+        "moshi",
+        *AUDIO_MODELS,
+        *(each.encoder for each in AUDIO_MODELS.values()),
+    }
     others = ("falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese", "modernbert-decoder", "whisper")
     tables = (TABLES, NESTED, VISION_MODELS, BERTS, BARTS, T5S, others, audio, ("t5_gemma_module",))
     towers = image_part_types()

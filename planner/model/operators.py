@@ -168,7 +168,7 @@ def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
             op_class="embedding",
             module="embedding",
             shard="vocabulary",
-            parameters=spec.vocab_size * width,
+            parameters=(spec.vocab_size + spec.further_embedding_rows) * width,
             read_width=width,
             write_width=width,
         )

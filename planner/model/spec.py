@@ -19,6 +19,7 @@ from planner.model.mixers.cross import CrossAttentionSpec
 from planner.model.mixers.kinds import NormKind
 from planner.model.mixers.mamba import Mamba2Spec
 from planner.model.mixers.softmax import AttentionSpec
+from planner.model.mixers.tower_cross import TowerCrossSpec
 from planner.model.residual import ResidualSpec
 from profiles.document import Document
 
@@ -288,6 +289,9 @@ class ModelSpec(Document):
     embedding_size: int | None = Field(
         default=None, gt=0, description="width of the token embedding when it differs from hidden_size (opt-350m)"
     )
+    further_embedding_rows: int = Field(
+        default=0, ge=0, exclude_if=lambda rows: rows == 0, description="rows of the token table that the head has not"
+    )
     embedding_norm: bool = False
     final_norm: bool = True
     head_bias: bool = False
@@ -343,6 +347,12 @@ class ModelSpec(Document):
         for number, kind in enumerate(self.layer_kinds):
             if (kind.cross is not None) != (layers > 0 and number >= kinds):
                 raise ValueError("every decoder layer beside an encoder has cross-attention, and no other layer")
+
+    @property
+    def crossed_modality(self) -> Modality | None:
+        """The modality of the tower to which layers of the decoder attend, if any do."""
+        crossed = (kind.attention.modality for kind in self.layer_kinds if isinstance(kind.attention, TowerCrossSpec))
+        return next(crossed, None)
 
     @property
     def towers(self) -> tuple[Tower, ...]:

@@ -13,7 +13,6 @@ from planner.model.flops import (
     Documents,
     forward_flops,
     model_flops_per_token,
-    source_tokens,
     tower_flops_per_item,
 )
 from planner.model.operator import Operator
@@ -22,6 +21,7 @@ from planner.model.spec import ModelSpec
 from planner.predict.packed_rows import documents_of, real_tokens_per_step
 from planner.predict.trained_operators import paired_head, trained_operators
 from planner.question.problem import Workload
+from planner.question.source import source_of
 
 
 def step_flops(model: ModelSpec, workload: Workload) -> float:
@@ -39,8 +39,8 @@ def training_flops_per_token(model: ModelSpec, workload: Workload) -> float:
     """Useful FLOPs of one real token of one sequence."""
     training, sequence = workload.trained, _documents(workload)
     source = None
-    if model.encoder is not None and isinstance(sequence, int):
-        source = source_tokens(model, sequence, workload.source_length)
+    if (model.encoder is not None or model.crossed_modality) and isinstance(sequence, int):
+        source = source_of(model, workload)
     whole = model_flops_per_token(model, sequence, source_length=source)
     if not training.adapters and training.task != "reward" and not training.runs_reference:
         return whole

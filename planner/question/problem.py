@@ -15,7 +15,7 @@ from planner.question.optimizer_states import OptimizerStates
 from planner.question.optimizers import OptimizerName
 from planner.question.routing import ExpertLoad, of_other_experts
 from planner.question.sequences import Sequences
-from planner.question.source import beside_an_encoder
+from planner.question.source import beside_a_tower, beside_an_encoder
 from planner.question.training import EVERY_TOWER, PRETRAIN, Training
 from profiles.cluster import Cluster
 from profiles.document import Document
@@ -221,6 +221,9 @@ class Problem(Document):
     @model_validator(mode="after")
     def _towers_of_model(self) -> Self:
         """Only towers of the model can be frozen."""
+        said = beside_a_tower(self.model, self.workload.sequences, self.workload.trained)
+        if said:
+            raise ValueError(said)
         frozen, known = self.workload.trained.frozen_towers, {tower.modality for tower in self.model.towers}
         absent = [modality for modality in frozen if modality not in known]
         if absent and not (known and frozen == EVERY_TOWER):

@@ -1,10 +1,41 @@
-"""What a question about an encoder-decoder may say of the encoder's sequence."""
+"""What a question may say of a second sequence, which cross-attention sees: an encoder's, or a tower's tokens."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from planner.model.encoder import EncoderSpec
+from planner.model.flops import source_tokens
+from planner.model.spec import ModelSpec
 from planner.question.sequences import Sequences
 from planner.question.training import Training
+
+if TYPE_CHECKING:
+    from planner.question.problem import Workload
+
+
+def source_of(model: ModelSpec, workload: Workload) -> int:
+    """Tokens of the sequence that cross-attention sees: the encoder's, or those of a tower's items of one sample.
+
+    As many as the decoder's own where no layer sees another sequence; 1 where a sample has no items.
+    """
+    for tower in model.towers:
+        if tower.modality == model.crossed_modality:
+            return max(workload.items_per_sample(tower.modality) * tower.tokens_per_item, 1)
+    return source_tokens(model, workload.sequence_length, workload.source_length)
+
+
+def beside_a_tower(model: ModelSpec, documents: Sequences | None, training: Training) -> str | None:
+    """What does not fit between layers that attend to a tower and the workload, with its JSON pointer."""
+    if model.crossed_modality is None:
+        return None
+    if model.crossed_modality not in {tower.modality for tower in model.towers}:
+        return f"/model: layers attend to a tower for {model.crossed_modality}, and the model has none"
+    if documents is not None:
+        return "/workload/sequences: lengths of documents are not modelled where layers attend to a tower"
+    if training.adapters or training.task != "language_model":
+        return "/workload/training: where layers attend to a tower, training of all weights is modelled"
+    return None
 
 
 def beside_an_encoder(

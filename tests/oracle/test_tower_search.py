@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from planner.errors import NoFeasiblePlan
-from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, TowerRun, TowerSpec, VisionSpec
+from planner.model.mixers.tower_cross import TowerCrossSpec
+from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, TowerRun, TowerSpec, VisionSpec
 from planner.question.problem import UNRESTRICTED, Problem
 from planner.question.training import Training
 from planner.search.find import find_plan
@@ -73,6 +74,36 @@ def test_the_plan_is_the_optimum(said: dict[str, Any] | None, seed: int) -> None
     assert best is not None, "a plan was found that exhaustive evaluation says does not fit"
     assert plan.step_time_s == pytest.approx(best.step_time_s, rel=1e-9), best
     assert plan.lower_bound_s == plan.step_time_s
+
+
+def _crossed(seed: int, said: dict[str, Any] | None) -> Problem:
+    """The same where every second layer attends to the vision tower's tokens instead of the text before."""
+    problem = _problem(seed, said)
+    model, plain = problem.model, problem.model.layer_kinds[0]
+    cross = TowerCrossSpec(
+        num_heads=12, num_kv_heads=12, head_dim=64, source_width=model.hidden_size, head_norms=True, gate_parameters=2
+    )
+    kinds = (plain, plain.model_copy(update={"attention": cross, "beside": None}))
+    runs = tuple(LayerRun(kind=layer % 2, count=1) for layer in range(model.num_layers))
+    crossed = {"layer_kinds": kinds, "layer_runs": runs, "mtp": None}
+    # The space of such models has one stage and whole sequences, which the exhaustive evaluation is told.
+    pins = {"pins": problem.constraints.pins | {"pp": 1, "cp": 1}}
+    constraints = problem.constraints.model_copy(update=pins)
+    return problem.model_copy(update={"model": model.model_copy(update=crossed), "constraints": constraints})
+
+
+@pytest.mark.parametrize(("said", "seed"), [(KINDS[n % 2], 2500 + n) for n in range(8)])
+def test_the_plan_is_the_optimum_where_layers_attend_to_a_tower(said: dict[str, Any] | None, seed: int) -> None:
+    problem = _crossed(seed, said)
+    best, _ = exhaustive_best(problem)
+    try:
+        plan = find_plan(problem, SearchOptions(top_k=0))
+    except NoFeasiblePlan:
+        assert best is None, f"a plan was missed: {best}"
+        return
+    assert best is not None, "a plan was found that exhaustive evaluation says does not fit"
+    assert plan.step_time_s == pytest.approx(best.step_time_s, rel=1e-9), best
+    assert plan.strategy["pp"] == plan.strategy["cp"] == 1
 
 
 def test_most_of_these_problems_have_a_plan() -> None:

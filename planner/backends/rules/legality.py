@@ -69,7 +69,7 @@ def model_shape(model: ModelSpec, workload: Workload, num_devices: int, *, empty
         global_batch_size=workload.global_batch_size,
         num_devices=num_devices,
         empty_ends=empty_ends,
-        has_encoder=model.encoder is not None,
+        has_encoder=model.encoder is not None or model.crossed_modality is not None,
     )
 
 

@@ -21,6 +21,7 @@ MIXER_WORDS: Mapping[str, str] = {
     "mlstm": "mLSTM",
     "rg_lru": "RG-LRU",
     "wkv": "RWKV",
+    "tower_cross": "cross-attention to a tower",
     "none": "an MLP or experts alone",
 }
 

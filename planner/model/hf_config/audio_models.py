@@ -12,6 +12,9 @@ from typing import Any
 from planner.model.hf_config.audio_towers import AudioTower, qwen3_audio_tower, streaming_tower, whisper_tower
 from planner.model.hf_config.class_keys import ClassKeys, class_defaults
 from planner.model.hf_config.conformers import granite_tower, query_projector
+from planner.model.hf_config.decoder import Decoder
+from planner.model.hf_config.decoder_reading import import_decoder
+from planner.model.hf_config.layer_rules import every_layer
 from planner.model.hf_config.patch_towers import qwen3_tower
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.vision_towers import read_qwen_tower
@@ -186,6 +189,21 @@ AUDIO_MODELS: dict[str, AudioModel] = {
     "voxtral": AudioModel("voxtral_encoder", _voxtral, "llama", _VOXTRAL_TEXT, text_filled=True, ties=False),
 }
 """``model_type`` -> what it joins."""
+
+
+def _half_inside(keys: ClassKeys) -> int:
+    """Width behind the gate: ``ffn_dim`` is that of both halves."""
+    if keys.integer("ffn_dim") % 2:
+        keys.reader.refuse("ffn_dim", "must be even: it is the width of two halves")
+    return max(keys.integer("ffn_dim") // 2, 1)
+
+
+MOSHI = Decoder(qkv_bias=False, output_bias=False, dense_width=_half_inside, ties=False, windows=every_layer)
+
+
+def import_moshi(reader: ConfigReader, name: str) -> ModelSpec:
+    """Read the decoder of a Moshi, which its class for language models holds alone; its table has a row more."""
+    return import_decoder(reader, name, "moshi", MOSHI).model_copy(update={"further_embedding_rows": 1})
 
 
 def import_audio_model(reader: ConfigReader, name: str, family: str, import_text: TextImporter) -> ModelSpec | None:

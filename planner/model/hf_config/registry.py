@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from planner.model.hf_config.audio_models import AUDIO_MODELS, import_audio_model
+from planner.model.hf_config.audio_models import AUDIO_MODELS, import_audio_model, import_moshi
 from planner.model.hf_config.bart_family import BARTS, import_bart, import_whisper
 from planner.model.hf_config.bert_family import BERTS, import_bert
+from planner.model.hf_config.crossed_towers import import_idefics, import_mllama
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
@@ -152,6 +153,9 @@ IMPORTERS: dict[str, Importer] = TEXT_IMPORTERS | {
         for family in ("llava_next", "llava_next_video", "llava_onevision")
     },
     "shieldgemma2": import_shieldgemma2,
+    "mllama": import_mllama,
+    "moshi": import_moshi,
+    "idefics": import_idefics,
     "qwen2_vl": _named("qwen2_vl", import_qwen_vl),
     "qwen2_5_vl": _named("qwen2_5_vl", import_qwen_vl),
     "gemma3": import_gemma3,

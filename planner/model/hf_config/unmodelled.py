@@ -19,12 +19,12 @@ _BY_MECHANISM: dict[str, str] = {
     "experts on a latent width, and gates on the residuals": "muse_spark",
     "a gate on the output of attention": "muse_glimmer step3p7",
     "blocks of bytes with towers of their own": "blt",
-    "cross-attention to another modality": "evolla idefics mllama",
+    "cross-attention to another modality": "evolla",
     "denoising over a canvas": "diffusion_gemma",
     "hashed or segment-wise attention": "reformer xlnet",
     _ENCODER_DECODER: "encoder-decoder florence2 pix2struct pp_formulanet seamless_m4t seamless_m4t_v2 t5gemma2"
     " trocr udop vision-encoder-decoder",
-    _AUDIO: "fun_asr_nano kyutai_speech_to_text moshi musicgen musicgen_melody nemo_speechlm phi4_multimodal"
+    _AUDIO: "fun_asr_nano kyutai_speech_to_text musicgen musicgen_melody nemo_speechlm phi4_multimodal"
     " qwen2_5_omni qwen3_omni_moe vibevoice_asr voxtral_realtime",
     "a gate on each head of attention, beside short convolutions": "lfm3_vl",
     "norms inside attention and MLP": "kosmos-2 kosmos-2.5",

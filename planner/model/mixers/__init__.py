@@ -22,6 +22,7 @@ from planner.model.mixers.mamba import Mamba1Spec, Mamba2Spec, mamba1_operators,
 from planner.model.mixers.mlstm import MlstmSpec, mlstm_operators
 from planner.model.mixers.short_conv import ShortConvSpec, short_conv_operators
 from planner.model.mixers.softmax import AttentionSpec, attention_operators
+from planner.model.mixers.tower_cross import TowerCrossSpec, tower_cross_operators
 from planner.model.mixers.window_cross import WindowCrossSpec, window_cross_operators
 from planner.model.operator import Operator
 
@@ -41,6 +42,7 @@ _FILES = {
     "mlstm": "mlstm",
     "rg_lru": "channel_recurrence",
     "wkv": "channel_recurrence",
+    "tower_cross": "tower_cross",
     "none": "absent",
 }
 
@@ -64,6 +66,7 @@ TokenMixer = Annotated[
     | Annotated[ExpertAttentionSpec, Tag("expert_attention")]
     | Annotated[MlstmSpec, Tag("mlstm")]
     | Annotated[ChannelRecurrenceSpec, Tag("channel_recurrence")]
+    | Annotated[TowerCrossSpec, Tag("tower_cross")]
     | Annotated[AbsentMixerSpec, Tag("absent")],
     Discriminator(
         _tag,
@@ -94,6 +97,8 @@ def mixer_operators(
         return compressed_operators(mixer, hidden_size, input_from=input_from)
     if isinstance(mixer, ConvModuleSpec):
         return conv_module_operators(mixer, hidden_size, input_from=input_from)
+    if isinstance(mixer, TowerCrossSpec):
+        return tower_cross_operators(mixer, hidden_size, input_from=input_from)
     if isinstance(mixer, WindowCrossSpec):
         return window_cross_operators(mixer, hidden_size, input_from=input_from)
     return _rare_operators(mixer, hidden_size, input_from)

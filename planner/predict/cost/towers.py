@@ -9,11 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.model.mixers.tower_cross import TowerCrossSpec
 from planner.model.operators import tower_operators
 from planner.model.spec import ModelSpec, TowerRun
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.layer import OperatorSum, add_launches, launch_floor_s, operator_sum, working_bytes
 from planner.predict.layer_keys import LayerKeys, whole_keys
+from planner.predict.memory.activations import ELEMENT_BYTES
 from planner.predict.trained_operators import WIDE_BYTES
 from planner.question.problem import Workload
 from solver.arrays import Array
@@ -47,6 +49,10 @@ def add_towers(
             sums.add_times(one, run.count)
             add_launches(launches_s, operators, units, hardware, run.count)
             kept = kept + run.count * working_bytes(operators, units)
+        if tower.modality == model.crossed_modality:
+            # The layers that attend to the tower project its tokens each; what they read is kept once.
+            tokens = items * tower.tokens_per_item * keys.micro_batch_size
+            kept = kept + ELEMENT_BYTES * tokens * _crossed_width(model)
         if frozen:
             sums.frozen_dense_bytes += WIDE_BYTES * tower.extra_parameters
         else:
@@ -57,6 +63,12 @@ def add_towers(
         sums.input_gradient_s += 0.0 if frozen else ends_s
         sums.weight_gradient_s += 0.0 if frozen else ends_s
     return kept
+
+
+def _crossed_width(model: ModelSpec) -> int:
+    """Features of a tower's token as the layers that attend to it read them."""
+    mixers = (kind.attention for kind in model.layer_kinds)
+    return max(mixer.source_width for mixer in mixers if isinstance(mixer, TowerCrossSpec))
 
 
 def _add_forward(

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.model.flops import source_tokens
 from planner.model.operator import Operator
 from planner.model.operators import layer_width
 from planner.model.spec import AttentionSpec, ModelSpec
@@ -17,12 +16,13 @@ from planner.predict.cost.layer import working_bytes
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, SourcedKeys
 from planner.predict.memory.activations import score_biases_bytes
 from planner.question.problem import Workload
+from planner.question.source import source_of
 from solver.arrays import Array
 
 
 def own_keys(model: ModelSpec, workload: Workload, keys: LayerKeys) -> LayerKeys:
-    """The keys with the length of the encoder's sequence, where it is another one."""
-    source = source_tokens(model, keys.sequence_length, workload.source_length)
+    """The keys with the length of the encoder's sequence or of a tower's tokens, where it is another one."""
+    source = source_of(model, workload)
     if source == keys.sequence_length:
         return keys
     columns = {name: getattr(keys, name) for name in KEY_COLUMNS}

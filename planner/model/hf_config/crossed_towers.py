@@ -1,0 +1,141 @@
+"""Decoders with layers of cross-attention to a vision tower: mllama (Llama 3.2 Vision), idefics.
+
+Shapes: ``transformers`` 5.23 modeling files.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from planner.model.hf_config.class_keys import ClassKeys
+from planner.model.hf_config.decoder import Decoder
+from planner.model.hf_config.decoder_reading import import_decoder
+from planner.model.hf_config.layers import divided_heads
+from planner.model.hf_config.patch_towers import side
+from planner.model.hf_config.reader import ConfigReader
+from planner.model.hf_config.vision_towers import vision_layer
+from planner.model.layer_runs import runs_of
+from planner.model.mixers.tower_cross import TowerCrossSpec
+from planner.model.spec import LayerSpec, ModelSpec, TokenMixer, VisionSpec
+
+MLLAMA_ROWS = 8
+"""Rows of mllama's token table behind the vocabulary."""
+MLLAMA_CROSSED = [3, 8, 13, 18, 23, 28, 33, 38]
+MLLAMA_RATIOS = 8
+"""Shapes of an image in tiles where the config lists none."""
+MLLAMA_FEATURES = [3, 7, 15, 23, 30]
+TILE_MULTIPLE = 8
+
+
+def crossed_layers(keys: ClassKeys, layers: int, hidden: int) -> list[TokenMixer | None]:
+    """Token mixers of mllama: cross-attention in the listed layers."""
+    heads = keys.integer("num_attention_heads")
+    cross = TowerCrossSpec(
+        num_heads=heads,
+        num_kv_heads=keys.integer("num_key_value_heads"),
+        head_dim=max(hidden // heads, 1),
+        source_width=hidden,
+        head_norms=True,
+        gate_parameters=2,
+    )
+    crossed = set(keys.reader.integers("cross_attention_layers", MLLAMA_CROSSED))
+    return [cross if layer in crossed else None for layer in range(layers)]
+
+
+MLLAMA = Decoder(qkv_bias=False, output_bias=False, head_dim=None, ties=False, mixers=crossed_layers)
+IDEFICS = Decoder(kv_heads=None, qkv_bias=False, output_bias=False, head_dim=None)
+
+
+def import_mllama(reader: ConfigReader, name: str) -> ModelSpec:
+    """Read a Llama 3.2 Vision: tiles with a tower of two parts, whose layers' outputs are joined."""
+    model = import_decoder(reader.child("text_config"), name, "mllama_text_model", MLLAMA)
+    keys = ClassKeys(reader.child("vision_config"), "mllama_vision_model")
+    width, heads, inner = keys.width("hidden_size"), keys.integer("attention_heads"), keys.width("intermediate_size")
+    head_dim = divided_heads(keys.reader, "attention_heads", width, heads)
+    tiles, patch, image = (
+        keys.integer("max_num_tiles"),
+        side(keys.reader, "patch_size", 14),
+        side(keys.reader, "image_size", 448),
+    )
+    patches = max(image // patch, 1) ** 2 + 1
+    joined = keys.width("vision_output_dim")
+    if joined != width * (1 + len(keys.reader.integers("intermediate_layers_indices", MLLAMA_FEATURES))):
+        keys.reader.refuse(
+            "vision_output_dim", f"must be {width} for the last layer and each that is listed, is {joined}"
+        )
+    plain, gated = keys.integer("num_hidden_layers"), keys.integer("num_global_layers")
+    layer = vision_layer(width, heads, inner, gated=False, norm="layer")
+    attention = layer.attention.model_copy(update={"qkv_bias": False, "output_bias": False, "head_dim": head_dim})
+    embedding = keys.integer("num_channels") * patch * patch * width
+    ratios = keys.reader.data.get("supported_aspect_ratios")
+    shapes = len(ratios) if isinstance(ratios, list) and ratios else MLLAMA_RATIOS
+    positions = patches * width + (shapes + 1) * tiles * patches * width + 1
+    around_tiles = 2 * ((shapes + 1) * tiles * width + 1)
+    extra = embedding + width + positions + around_tiles + 4 * width + 2 * gated
+    # Every tile is padded before the layers, and its padding left out behind them.
+    padded = math.ceil(patches / TILE_MULTIPLE) * TILE_MULTIPLE
+    vision = VisionSpec(
+        hidden_size=width,
+        num_layers=plain + gated,
+        layer=layer.model_copy(update={"attention": attention}),
+        patches_per_image=tiles * padded,
+        tokens_per_image=tiles * patches,
+        extra_parameters=extra + joined * model.hidden_size + model.hidden_size,
+        projector_flops_per_image=2 * tiles * ((patches - 1) * embedding + patches * joined * model.hidden_size),
+    )
+    return model.model_copy(
+        update={"family": "mllama", "vision": vision, "further_embedding_rows": MLLAMA_ROWS, "tie_embeddings": False}
+    )
+
+
+def import_idefics(reader: ConfigReader, name: str) -> ModelSpec:
+    """Read an IDEFICS: a layer of cross-attention before every ``cross_layer_interval``-th layer of a Llama."""
+    model = import_decoder(reader, name, "idefics", IDEFICS)
+    keys, vision_keys = ClassKeys(reader, "idefics"), ClassKeys(reader.child("vision_config"), "idefics_vision")
+    vision = _idefics_tower(keys, vision_keys)
+    plain, heads = model.layer_kinds[0], keys.integer("num_attention_heads")
+    vector = keys.text("alpha_type", "float") == "vector"
+    cross = TowerCrossSpec(
+        num_heads=heads,
+        num_kv_heads=heads,
+        head_dim=max(model.hidden_size // heads, 1),
+        source_width=vision.hidden_size,
+        head_norms=keys.on("qk_layer_norms"),
+        gate_parameters=2 * (model.hidden_size if vector else 1),
+    )
+    interval, layers = keys.integer("cross_layer_interval"), list[LayerSpec]()
+    if model.num_layers % interval:
+        reader.refuse("cross_layer_interval", f"must divide the {model.num_layers} layers, is {interval}")
+    crossing = plain.model_copy(update={"attention": cross})
+    for layer in range(model.num_layers):
+        layers += [crossing, plain] if layer % interval == 0 else [plain]
+    kinds, runs = runs_of(layers)
+    changed: dict[str, Any] = {"vision": vision, "layer_kinds": kinds, "layer_runs": runs}
+    rows = keys.optional("additional_vocab_size", minimum=0) or 0
+    return model.model_copy(update={**changed, "family": "idefics", "vocab_size": model.vocab_size + rows})
+
+
+def _idefics_tower(keys: ClassKeys, tower: ClassKeys) -> VisionSpec:
+    if keys.on("use_resampler"):
+        keys.reader.refuse("use_resampler", "asks for a Perceiver behind the tower, which is not modelled")
+    width, heads, inner = (
+        tower.width("embed_dim"),
+        tower.integer("num_attention_heads"),
+        tower.width("intermediate_size"),
+    )
+    divided_heads(tower.reader, "num_attention_heads", width, heads)
+    patch, image = side(tower.reader, "patch_size", 14), side(tower.reader, "image_size", 224)
+    if patch > image:
+        tower.reader.refuse("patch_size", f"must not exceed the image size {image}, is {patch}")
+    patches = max(image // patch, 1) ** 2
+    embedding = tower.integer("num_channels") * patch * patch * width
+    return VisionSpec(
+        hidden_size=width,
+        num_layers=tower.integer("num_hidden_layers"),
+        layer=vision_layer(width, heads, inner, gated=False, norm="layer"),
+        patches_per_image=patches + 1,
+        tokens_per_image=patches + 1,
+        extra_parameters=embedding + width + (patches + 1) * width + 4 * width,
+        projector_flops_per_image=2 * patches * embedding,
+    )
