@@ -20,7 +20,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.model_type_cases import CHANGES, SMALL, judged
+from benchmarks.model_type_cases import judged
+from benchmarks.model_type_values import CHANGES, SMALL
 
 RESULT = Path(__file__).parent / "tables" / "model-types.json"
 DEFAULTS = Path(__file__).parents[1] / "planner" / "model" / "hf_config" / "class_defaults.json"

@@ -6,6 +6,7 @@ the backward pass, how each is split) and what cuts it.  ``TokenMixer`` is the u
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Tag
@@ -77,38 +78,27 @@ TokenMixer = Annotated[
 """The token mixer of a layer, told apart by ``kind``; without it grouped-query attention."""
 
 
+_OPERATORS: Mapping[type, Callable[..., tuple[Operator, ...]]] = {
+    DeltaRuleSpec: delta_rule_operators,
+    Mamba2Spec: mamba2_operators,
+    Mamba1Spec: mamba1_operators,
+    LightningSpec: lightning_operators,
+    ShortConvSpec: short_conv_operators,
+    CompressedAttentionSpec: compressed_operators,
+    ConvModuleSpec: conv_module_operators,
+    TowerCrossSpec: tower_cross_operators,
+    WindowCrossSpec: window_cross_operators,
+    ExpertAttentionSpec: expert_attention_operators,
+    MlstmSpec: mlstm_operators,
+    ChannelRecurrenceSpec: channel_recurrence_operators,
+    AbsentMixerSpec: lambda mixer, hidden_size, input_from: (),
+}
+
+
 def mixer_operators(
     mixer: TokenMixer, hidden_size: int, *, norm: NormKind, rope: bool, input_from: str
 ) -> tuple[Operator, ...]:
     """List the operators of one token mixer; ``input_from`` names the operator that makes its input."""
     if isinstance(mixer, AttentionSpec):
         return attention_operators(mixer, hidden_size, norm=norm, rope=rope, input_from=input_from)
-    if isinstance(mixer, DeltaRuleSpec):
-        return delta_rule_operators(mixer, hidden_size, input_from=input_from)
-    if isinstance(mixer, Mamba2Spec):
-        return mamba2_operators(mixer, hidden_size, input_from=input_from)
-    if isinstance(mixer, Mamba1Spec):
-        return mamba1_operators(mixer, hidden_size, input_from=input_from)
-    if isinstance(mixer, LightningSpec):
-        return lightning_operators(mixer, hidden_size, input_from=input_from)
-    if isinstance(mixer, ShortConvSpec):
-        return short_conv_operators(mixer, hidden_size, input_from=input_from)
-    if isinstance(mixer, CompressedAttentionSpec):
-        return compressed_operators(mixer, hidden_size, input_from=input_from)
-    if isinstance(mixer, ConvModuleSpec):
-        return conv_module_operators(mixer, hidden_size, input_from=input_from)
-    if isinstance(mixer, TowerCrossSpec):
-        return tower_cross_operators(mixer, hidden_size, input_from=input_from)
-    if isinstance(mixer, WindowCrossSpec):
-        return window_cross_operators(mixer, hidden_size, input_from=input_from)
-    return _rare_operators(mixer, hidden_size, input_from)
-
-
-def _rare_operators(mixer: TokenMixer, hidden_size: int, input_from: str) -> tuple[Operator, ...]:
-    if isinstance(mixer, ExpertAttentionSpec):
-        return expert_attention_operators(mixer, hidden_size, input_from=input_from)
-    if isinstance(mixer, MlstmSpec):
-        return mlstm_operators(mixer, hidden_size, input_from=input_from)
-    if isinstance(mixer, ChannelRecurrenceSpec):
-        return channel_recurrence_operators(mixer, hidden_size, input_from=input_from)
-    return ()
+    return _OPERATORS[type(mixer)](mixer, hidden_size, input_from=input_from)
