@@ -1323,6 +1323,40 @@ export interface components {
             uses: number[];
         };
         /**
+         * AdapterSpec
+         * @description ``count`` bottlenecks behind a layer, one a language: down to ``width``, an activation, up again, with biases.
+         */
+        AdapterSpec: {
+            /** Count */
+            count: number;
+            /**
+             * Norm
+             * @description a norm of its own before the bottleneck
+             * @default false
+             */
+            norm: boolean;
+            /** Width */
+            width: number;
+        };
+        /**
+         * AddedTable
+         * @description A table beside the token table: ``rows`` vectors of ``width`` features.
+         */
+        AddedTable: {
+            /**
+             * Looked Up
+             * @description whether each token reads a row; else the table is held only
+             * @default true
+             */
+            looked_up: boolean;
+            /** Name */
+            name: string;
+            /** Rows */
+            rows: number;
+            /** Width */
+            width: number;
+        };
+        /**
          * Alternative
          * @description A runner-up: a different strategy with its own numbers.
          */
@@ -1407,12 +1441,35 @@ export interface components {
              */
             causal: boolean;
             /**
+             * Differential
+             * @description each head minus a part of another, run over both halves of the values (arXiv 2410.05258)
+             * @default false
+             */
+            differential: boolean;
+            /**
              * Head Dim
              * @description query/key width of one head
              */
             head_dim: number;
             /** @description picks the tokens that attention sees (DSA); None = all in reach */
             indexer?: components["schemas"]["IndexerSpec"] | null;
+            /**
+             * Input Size
+             * @description width that queries, keys and values are projected from, if not the layer's (zamba)
+             */
+            input_size?: number | null;
+            /**
+             * Key Bias
+             * @description whether qkv_bias reaches the keys (not in Whisper)
+             * @default true
+             */
+            key_bias: boolean;
+            /**
+             * Keys Are Values
+             * @description one projection gives keys and values
+             * @default false
+             */
+            keys_are_values: boolean;
             /**
              * Kind
              * @default gqa
@@ -1441,6 +1498,8 @@ export interface components {
              * @default false
              */
             output_gate: boolean;
+            /** @description biases of the logits by distance; None = none */
+            position_bias?: components["schemas"]["PositionBias"] | null;
             /** Q Lora Rank */
             q_lora_rank?: number | null;
             /**
@@ -1464,6 +1523,12 @@ export interface components {
              * @default false
              */
             qkv_bias: boolean;
+            /**
+             * Reuses Key Values
+             * @description keys and values of an earlier layer
+             * @default false
+             */
+            reuses_key_values: boolean;
             /**
              * Sinks
              * @description one learned sink logit a head (gpt_oss)
@@ -1690,6 +1755,29 @@ export interface components {
             term: string;
         };
         /**
+         * ChannelRecurrenceSpec
+         * @description A recurrence of ``width`` channels; ``num_heads`` blocks of gates (RG-LRU).
+         */
+        ChannelRecurrenceSpec: {
+            /**
+             * Conv Kernel
+             * @default 4
+             */
+            conv_kernel: number;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "rg_lru" | "wkv";
+            /**
+             * Num Heads
+             * @default 1
+             */
+            num_heads: number;
+            /** Width */
+            width: number;
+        };
+        /**
          * ChunkPlan
          * @description One model chunk (virtual stage) of a stage: consecutive layers and what else sits there.
          */
@@ -1834,6 +1922,66 @@ export interface components {
             name: string;
         };
         /**
+         * CompressedAttentionSpec
+         * @description Compressed attention of one layer kind.
+         */
+        CompressedAttentionSpec: {
+            /** Head Dim */
+            head_dim: number;
+            /**
+             * Index Head Dim
+             * @default 0
+             */
+            index_head_dim: number;
+            /**
+             * Index Heads
+             * @description heads of the indexer; 0 = all entries are seen
+             * @default 0
+             */
+            index_heads: number;
+            /**
+             * Index Top K
+             * @default 0
+             */
+            index_top_k: number;
+            /**
+             * Kind
+             * @default compressed
+             * @constant
+             */
+            kind: "compressed";
+            /** Num Heads */
+            num_heads: number;
+            /**
+             * Output Groups
+             * @default 1
+             */
+            output_groups: number;
+            /**
+             * Output Rank
+             * @description width of the output of one group of heads
+             */
+            output_rank: number;
+            /**
+             * Overlap
+             * @description entries see the tokens of the one before too
+             * @default false
+             */
+            overlap: boolean;
+            /** Query Rank */
+            query_rank: number;
+            /**
+             * Rate
+             * @description tokens of one compressed entry; None = the window alone
+             */
+            rate?: number | null;
+            /**
+             * Window
+             * @description tokens that are seen one by one
+             */
+            window: number;
+        };
+        /**
          * Constraints
          * @description What the answer must respect.
          *
@@ -1879,6 +2027,104 @@ export interface components {
              * @constant
              */
             schema_version: 2;
+        };
+        /**
+         * ConvFront
+         * @description Two convolutions over time that turn a spectrum into the encoder's tokens (Whisper): the second halves time.
+         */
+        ConvFront: {
+            /**
+             * Input Width
+             * @description features of one frame, such as mel bins
+             */
+            input_width: number;
+            /**
+             * Kernel
+             * @default 3
+             */
+            kernel: number;
+            /**
+             * Stride
+             * @description frames of the spectrum for one token
+             * @default 2
+             */
+            stride: number;
+        };
+        /**
+         * ConvModuleSpec
+         * @description Convolution module of one layer kind; ``width`` is that behind its gate.
+         */
+        ConvModuleSpec: {
+            /**
+             * Conv Bias
+             * @default false
+             */
+            conv_bias: boolean;
+            /** Conv Kernel */
+            conv_kernel: number;
+            /**
+             * Crosses Channels
+             * @description a projection behind the convolution, as wide
+             * @default false
+             */
+            crosses_channels: boolean;
+            /**
+             * Kind
+             * @default conv_module
+             * @constant
+             */
+            kind: "conv_module";
+            /**
+             * Vectors
+             * @description vectors of its width in batch norm and gate
+             * @default 0
+             */
+            vectors: number;
+            /** Width */
+            width: number;
+        };
+        /**
+         * CrossAttentionSpec
+         * @description Attention of a decoder layer to the encoder's output, ``source_width`` features a token.
+         */
+        CrossAttentionSpec: {
+            /** Head Dim */
+            head_dim: number;
+            /**
+             * Key Bias
+             * @default false
+             */
+            key_bias: boolean;
+            /**
+             * Kind
+             * @default cross
+             * @constant
+             */
+            kind: "cross";
+            /** Num Heads */
+            num_heads: number;
+            /** Num Kv Heads */
+            num_kv_heads: number;
+            /**
+             * Output Bias
+             * @default false
+             */
+            output_bias: boolean;
+            /**
+             * Query Bias
+             * @default false
+             */
+            query_bias: boolean;
+            /**
+             * Source Width
+             * @description width of the encoder's output
+             */
+            source_width: number;
+            /**
+             * Value Bias
+             * @default false
+             */
+            value_bias: boolean;
         };
         /**
          * CurvePoints
@@ -1946,6 +2192,12 @@ export interface components {
             num_value_heads: number;
             /** Value Head Dim */
             value_head_dim: number;
+            /**
+             * Whole Gates
+             * @description Kimi delta attention whose decay and gate have whole projections, not narrow pairs
+             * @default false
+             */
+            whole_gates: boolean;
         };
         /**
          * Device
@@ -2107,6 +2359,79 @@ export interface components {
             slower_by: number;
             /** Step Time S */
             step_time_s: number;
+        };
+        /**
+         * EncoderSpec
+         * @description The encoder's share of ``layer_runs`` and ``layer_kinds``, and its two ends.
+         */
+        EncoderSpec: {
+            /**
+             * Embedding Norm
+             * @default false
+             */
+            embedding_norm: boolean;
+            /**
+             * Final Norm
+             * @default true
+             */
+            final_norm: boolean;
+            /** @description what stands in the place of a token table */
+            front?: components["schemas"]["ConvFront"] | null;
+            /**
+             * Hidden Size
+             * @description its width where it is not the decoder's
+             */
+            hidden_size?: number | null;
+            /**
+             * Norm
+             * @default rms
+             * @enum {string}
+             */
+            norm: "rms" | "layer" | "layer_no_bias" | "none_affine";
+            /**
+             * Num Kinds
+             * @description kinds of layer_kinds, from the first, that are the encoder's
+             */
+            num_kinds: number;
+            /**
+             * Num Layers
+             * @description layers of layer_runs, from the first, that are the encoder's
+             */
+            num_layers: number;
+            /**
+             * Sequence Length
+             * @description tokens of every source; None = as asked
+             */
+            sequence_length?: number | null;
+            /**
+             * Tables
+             * @description tables of its own, such as positions; a token table only if the decoder's is not shared
+             * @default []
+             */
+            tables: components["schemas"]["AddedTable"][];
+        };
+        /**
+         * EndsSpec
+         * @description Additions to the two ends of a model.
+         */
+        EndsSpec: {
+            /**
+             * Input Width
+             * @description features that a projection with bias maps to the hidden width; None = no such
+             */
+            input_width?: number | null;
+            /**
+             * Narrow
+             * @description positions and the embedding's norm stand before that projection, at its input width
+             * @default false
+             */
+            narrow: boolean;
+            /**
+             * Tables
+             * @default []
+             */
+            tables: components["schemas"]["AddedTable"][];
+            transform?: components["schemas"]["HeadTransform"] | null;
         };
         /**
          * Estimate
@@ -2329,6 +2654,26 @@ export interface components {
             /** Tokens Per S Per Device */
             tokens_per_s_per_device: number;
             unrestricted?: components["schemas"]["UnrestrictedAnswer"] | null;
+        };
+        /**
+         * ExpertAttentionSpec
+         * @description Attention of one layer kind whose queries and outputs come from experts.
+         */
+        ExpertAttentionSpec: {
+            /** Head Dim */
+            head_dim: number;
+            /**
+             * Kind
+             * @default expert_attention
+             * @constant
+             */
+            kind: "expert_attention";
+            /** Num Experts */
+            num_experts: number;
+            /** Num Kv Heads */
+            num_kv_heads: number;
+            /** Top K */
+            top_k: number;
         };
         /**
          * ExpertLoad
@@ -2739,6 +3084,25 @@ export interface components {
             stride: number;
         };
         /**
+         * HeadTransform
+         * @description What stands before the vocabulary matmul: a projection to ``width``, an activation, a norm.
+         */
+        HeadTransform: {
+            /**
+             * Bias
+             * @default true
+             */
+            bias: boolean;
+            /**
+             * Norm
+             * @default layer
+             * @enum {string}
+             */
+            norm: "rms" | "layer" | "layer_no_bias" | "none_affine";
+            /** Width */
+            width: number;
+        };
+        /**
          * Health
          * @description Whether the service can work.
          */
@@ -2829,6 +3193,12 @@ export interface components {
             /** Num Heads */
             num_heads: number;
             /**
+             * Pooled
+             * @description tokens whose keys are scored as one
+             * @default 1
+             */
+            pooled: number;
+            /**
              * Reads Query Latent
              * @default true
              */
@@ -2839,8 +3209,20 @@ export interface components {
              * @default false
              */
             reuses_choice: boolean;
+            /**
+             * Rms Norms
+             * @description norms of queries and keys, not a layer norm of keys
+             * @default false
+             */
+            rms_norms: boolean;
             /** Top K */
             top_k: number;
+            /**
+             * Weighted
+             * @description a weight a head, projected from the layer's input
+             * @default true
+             */
+            weighted: boolean;
         };
         /**
          * JobPage
@@ -3039,13 +3421,23 @@ export interface components {
          *     are always pre and post_branch together.
          */
         LayerSpec: {
+            /** @description bottlenecks behind the MLP, of which a token runs through one (xmod) */
+            adapter?: components["schemas"]["AdapterSpec"] | null;
             /**
              * Attention
              * @description the token mixer: attention, or another kind
              */
-            attention: components["schemas"]["AttentionSpec"] | components["schemas"]["DeltaRuleSpec"] | components["schemas"]["Mamba2Spec"] | components["schemas"]["Mamba1Spec"] | components["schemas"]["LightningSpec"] | components["schemas"]["ShortConvSpec"] | components["schemas"]["AbsentMixerSpec"];
+            attention: components["schemas"]["AttentionSpec"] | components["schemas"]["DeltaRuleSpec"] | components["schemas"]["Mamba2Spec"] | components["schemas"]["Mamba1Spec"] | components["schemas"]["LightningSpec"] | components["schemas"]["ShortConvSpec"] | components["schemas"]["CompressedAttentionSpec"] | components["schemas"]["ConvModuleSpec"] | components["schemas"]["WindowCrossSpec"] | components["schemas"]["ExpertAttentionSpec"] | components["schemas"]["MlstmSpec"] | components["schemas"]["ChannelRecurrenceSpec"] | components["schemas"]["TowerCrossSpec"] | components["schemas"]["AbsentMixerSpec"];
             /** @description a second mixer that reads the same norm and adds to the same sum (falcon_h1) */
             beside?: components["schemas"]["Mamba2Spec"] | null;
+            /** @description attention to the encoder's output, after the token mixer; its norms count in num_norms */
+            cross?: components["schemas"]["CrossAttentionSpec"] | null;
+            /**
+             * Experts Beside
+             * @description experts beside an MLP, from the same input (longcat_flash, gemma4); else a layer has one of them
+             * @default false
+             */
+            experts_beside: boolean;
             mlp?: components["schemas"]["MlpSpec"] | null;
             moe?: components["schemas"]["MoeSpec"] | null;
             /**
@@ -3070,6 +3462,18 @@ export interface components {
              * @default false
              */
             parallel_residual: boolean;
+            /**
+             * Parts
+             * @description norms, scales, gates and projections besides
+             * @default []
+             */
+            parts: components["schemas"]["PartSpec"][];
+            /**
+             * Reuses Weights
+             * @description runs with the weights of an earlier layer
+             * @default false
+             */
+            reuses_weights: boolean;
         };
         /**
          * LeaningView
@@ -3557,6 +3961,29 @@ export interface components {
             intermediate_size: number;
         };
         /**
+         * MlstmSpec
+         * @description mLSTM of one layer kind; ``qk_size`` and ``v_size`` of all heads together.
+         */
+        MlstmSpec: {
+            /**
+             * Chunk Size
+             * @default 64
+             */
+            chunk_size: number;
+            /**
+             * Kind
+             * @default mlstm
+             * @constant
+             */
+            kind: "mlstm";
+            /** Num Heads */
+            num_heads: number;
+            /** Qk Size */
+            qk_size: number;
+            /** V Size */
+            v_size: number;
+        };
+        /**
          * ModelSpec
          * @description A decoder language model: embedding, a sequence of layers of few kinds, final norm, output head.
          */
@@ -3576,6 +4003,22 @@ export interface components {
              * @description width of the token embedding when it differs from hidden_size (opt-350m)
              */
             embedding_size?: number | null;
+            /** @description the encoder that stands before a decoder */
+            encoder?: components["schemas"]["EncoderSpec"] | null;
+            /** @description additions to the embedding and the head */
+            ends?: components["schemas"]["EndsSpec"] | null;
+            /**
+             * Entry Parts
+             * @description what runs once before the first layer
+             * @default []
+             */
+            entry_parts: components["schemas"]["PartSpec"][];
+            /**
+             * Exit Parts
+             * @description what runs once after the last layer
+             * @default []
+             */
+            exit_parts: components["schemas"]["PartSpec"][];
             /**
              * Family
              * @description HF model_type, or 'custom'
@@ -3586,6 +4029,18 @@ export interface components {
              * @default true
              */
             final_norm: boolean;
+            /**
+             * Further Embedding Rows
+             * @description rows of the token table that the head has not
+             * @default 0
+             */
+            further_embedding_rows: number;
+            /**
+             * Further Towers
+             * @description towers beside the vision tower
+             * @default []
+             */
+            further_towers: components["schemas"]["TowerSpec"][];
             /**
              * Head Bias
              * @default false
@@ -3619,6 +4074,8 @@ export interface components {
              * @enum {string}
              */
             position: "rope" | "learned" | "alibi" | "none";
+            /** @description several residual streams (hyper-connections); None = one, plain */
+            residual?: components["schemas"]["ResidualSpec"] | null;
             /**
              * Rotary Base
              * @default 10000
@@ -3682,6 +4139,11 @@ export interface components {
              */
             router_bias: boolean;
             /**
+             * Router Input Size
+             * @description width of what the router scores, where a part of the layer makes it (zaya)
+             */
+            router_input_size?: number | null;
+            /**
              * Score Function
              * @default softmax
              * @enum {string}
@@ -3712,6 +4174,18 @@ export interface components {
              * @default 1
              */
             top_k_groups: number;
+            /**
+             * Unused Up Experts
+             * @description experts whose input projections the reference class allocates and never uses (longcat_flash)
+             * @default 0
+             */
+            unused_up_experts: number;
+            /**
+             * Zero Experts
+             * @description experts that give their input back: the router chooses among them too (longcat_flash)
+             * @default 0
+             */
+            zero_experts: number;
         };
         /**
          * MtpSpec
@@ -3831,6 +4305,32 @@ export interface components {
             schema_version: 1;
         };
         /**
+         * OptimizerStates
+         * @description What ``adam_precision_aware`` stores, as Megatron's ``--exp-avg-dtype`` and its neighbours say.
+         *
+         *     The arithmetic of an update is fp32 whatever the states are (megatron-core 0.19.2 training/arguments.py:3508).
+         */
+        OptimizerStates: {
+            /**
+             * First
+             * @default fp32
+             * @enum {string}
+             */
+            first: "fp32" | "fp16" | "bf16" | "fp8";
+            /**
+             * Master
+             * @default fp32
+             * @enum {string}
+             */
+            master: "fp32" | "fp16";
+            /**
+             * Second
+             * @default fp32
+             * @enum {string}
+             */
+            second: "fp32" | "fp16" | "bf16" | "fp8";
+        };
+        /**
          * Origins
          * @description Where each decision of an estimate comes from: field -> value, every field of the strategy in one of the three.
          *
@@ -3859,6 +4359,67 @@ export interface components {
             given: {
                 [key: string]: number | string | boolean;
             };
+        };
+        /**
+         * PartSpec
+         * @description One part: ``in_features`` read, ``out_features`` written (as many where it is left out).
+         */
+        PartSpec: {
+            /**
+             * Bias
+             * @default false
+             */
+            bias: boolean;
+            /**
+             * Block
+             * @default attention
+             * @enum {string}
+             */
+            block: "attention" | "mlp";
+            /**
+             * Channels
+             * @description input channels of one output channel
+             * @default 1
+             */
+            channels: number;
+            /**
+             * Cut
+             * @description how tp splits it
+             * @default none
+             * @enum {string}
+             */
+            cut: "none" | "output" | "input" | "heads" | "features";
+            /** In Features */
+            in_features: number;
+            /**
+             * Kernel
+             * @description tokens of a convolution
+             * @default 1
+             */
+            kernel: number;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "projection" | "norm" | "scale" | "gate" | "convolution" | "table";
+            /**
+             * Learned
+             * @description learned scalars, if not as the kind says
+             */
+            learned?: number | null;
+            /**
+             * Name
+             * @description unique within the layer, and not the name of another operator
+             */
+            name: string;
+            /** Out Features */
+            out_features?: number | null;
+            /**
+             * Rows
+             * @description rows a token of the layer
+             * @default 1
+             */
+            rows: number;
         };
         /**
          * Plan
@@ -4331,6 +4892,11 @@ export interface components {
              * @default 0.000005
              */
             nic_latency_s: number;
+            /**
+             * Nic Transport
+             * @description how the NICs move data: infiniband, roce, efa (AWS), tcpx (GPUDirect-TCPX and TCPXO), ethernet (TCP), slingshot; absent = not known, taken as InfiniBand or RoCE
+             */
+            nic_transport?: ("infiniband" | "roce" | "efa" | "tcpx" | "ethernet" | "slingshot") | null;
             /** Nics Per Node */
             nics_per_node: number;
             /** Num Nodes */
@@ -4362,6 +4928,26 @@ export interface components {
              * @description how the answer calls it
              */
             name: string;
+        };
+        /**
+         * PositionBias
+         * @description Learned biases of attention logits by distance, ``buckets`` a head (T5, arXiv 1910.10683, section 2.1).
+         */
+        PositionBias: {
+            /** Buckets */
+            buckets: number;
+            /**
+             * Serves
+             * @description whether later layers add what this one made
+             * @default false
+             */
+            serves: boolean;
+            /**
+             * Shared
+             * @description the table is another layer's; this one adds what that one made
+             * @default false
+             */
+            shared: boolean;
         };
         /**
          * Problem
@@ -4788,6 +5374,43 @@ export interface components {
             num_points: number;
             /** P90 */
             p90: number;
+        };
+        /**
+         * ResidualSpec
+         * @description Hyper-connections, or alternating updates, with ``streams`` residual streams.
+         */
+        ResidualSpec: {
+            /**
+             * Bias
+             * @description a learned constant for every weight
+             * @default true
+             */
+            bias: boolean;
+            /**
+             * Kind
+             * @default hyper
+             * @enum {string}
+             */
+            kind: "hyper" | "altup";
+            /**
+             * Learned Scales
+             * @description learned scalars on the groups of weights, a block
+             * @default 0
+             */
+            learned_scales: number;
+            /**
+             * Mixes
+             * @description whether a matrix mixes the streams at every block
+             * @default true
+             */
+            mixes: boolean;
+            /**
+             * Rank
+             * @description a weight for every feature of the collapse, through a pair as narrow; then a norm comes before
+             */
+            rank?: number | null;
+            /** Streams */
+            streams: number;
         };
         /**
          * Rung
@@ -5684,6 +6307,11 @@ export interface components {
          */
         SweepQuestion: {
             /**
+             * Audio Clips Per Sample
+             * @default 0
+             */
+            audio_clips_per_sample: number;
+            /**
              * Clusters
              * @description catalogue names, or paths of cluster files
              */
@@ -5756,6 +6384,11 @@ export interface components {
          * @description ``POST /v1/sweeps``: every combination of the axes is one planning question; the rest holds for all of them.
          */
         SweepRequest: {
+            /**
+             * Audio Clips Per Sample
+             * @default 0
+             */
+            audio_clips_per_sample: number;
             /** Clusters */
             clusters: (string | {
                 [key: string]: unknown;
@@ -6206,6 +6839,99 @@ export interface components {
             workload: components["schemas"]["Workload"];
         };
         /**
+         * TowerCrossSpec
+         * @description Cross-attention of one layer kind to the tower of a modality.
+         */
+        TowerCrossSpec: {
+            /**
+             * Gate Parameters
+             * @description learned values that scale the layer's branches
+             * @default 0
+             */
+            gate_parameters: number;
+            /** Head Dim */
+            head_dim: number;
+            /**
+             * Head Norms
+             * @description norms of queries and keys, over one head
+             * @default false
+             */
+            head_norms: boolean;
+            /**
+             * Kind
+             * @default tower_cross
+             * @constant
+             */
+            kind: "tower_cross";
+            /**
+             * Modality
+             * @default vision
+             * @enum {string}
+             */
+            modality: "vision" | "audio";
+            /** Num Heads */
+            num_heads: number;
+            /** Num Kv Heads */
+            num_kv_heads: number;
+            /**
+             * Source Width
+             * @description width of the tower's tokens as the decoder reads them
+             */
+            source_width: number;
+        };
+        /**
+         * TowerRun
+         * @description ``count`` equal layers of a tower, over ``units_per_item`` patches or frames of one image or clip.
+         *
+         *     ``layer.attention.sliding_window`` is the window that attention stays in, where there is one.
+         */
+        TowerRun: {
+            /** Count */
+            count: number;
+            /** Hidden Size */
+            hidden_size: number;
+            layer: components["schemas"]["LayerSpec"];
+            /**
+             * Rope
+             * @description rotary positions
+             * @default false
+             */
+            rope: boolean;
+            /** Units Per Item */
+            units_per_item: number;
+        };
+        /**
+         * TowerSpec
+         * @description A tower in front of the language model, of any modality: runs of layers, a front end and a projector.
+         *
+         *     An *item* is one image of a vision tower, one clip of an audio tower.
+         */
+        TowerSpec: {
+            /**
+             * Ends Flops Per Item
+             * @description forward FLOPs of front end and projector, one item
+             * @default 0
+             */
+            ends_flops_per_item: number;
+            /**
+             * Extra Parameters
+             * @description front end, positions, norms and the projector
+             */
+            extra_parameters: number;
+            /**
+             * Modality
+             * @enum {string}
+             */
+            modality: "vision" | "audio";
+            /** Runs */
+            runs: components["schemas"]["TowerRun"][];
+            /**
+             * Tokens Per Item
+             * @description tokens of the language model that stand for one item
+             */
+            tokens_per_item: number;
+        };
+        /**
          * Traffic
          * @description One kind of collective of one pipeline stage: payload of one rank and one step (see the module's table).
          */
@@ -6257,6 +6983,12 @@ export interface components {
              * @default false
              */
             ends: boolean;
+            /**
+             * Frozen Towers
+             * @description towers in front of the language model that do not learn, projectors among them: vision, audio; all = every one.  With adapters every tower is frozen
+             * @default []
+             */
+            frozen_towers: ("vision" | "audio")[];
             /**
              * Kind
              * @description pretrain, full: every weight learns; lora: adapters on a frozen 16-bit base; qlora: adapters on a quantised base
@@ -6397,6 +7129,8 @@ export interface components {
         /**
          * VisionSpec
          * @description A vision tower in front of the language model: a ViT whose patches become ``tokens_per_image`` LLM tokens.
+         *
+         *     The properties give it the form of a ``TowerSpec``.
          */
         VisionSpec: {
             /**
@@ -6495,15 +7229,54 @@ export interface components {
             strategy: components["schemas"]["FieldChange"][];
         };
         /**
+         * WindowCrossSpec
+         * @description Cross-attention of one layer kind, with biases on every projection.
+         */
+        WindowCrossSpec: {
+            /** Head Dim */
+            head_dim: number;
+            /**
+             * Kind
+             * @default window_cross
+             * @constant
+             */
+            kind: "window_cross";
+            /** Num Heads */
+            num_heads: number;
+            /**
+             * Queries
+             * @description queries of one window
+             */
+            queries: number;
+            /** Source Width */
+            source_width: number;
+            /**
+             * Window
+             * @description frames that each query sees
+             */
+            window: number;
+        };
+        /**
          * Workload
          * @description One optimizer step: how many samples of how many tokens, in which precision.
          */
         Workload: {
             /**
+             * Audio Clips Per Sample
+             * @description clips of audio a sample, each as long as the front end of the audio tower takes
+             * @default 0
+             */
+            audio_clips_per_sample: number;
+            /**
              * Dropout
              * @default false
              */
             dropout: boolean;
+            /**
+             * Fp8 Recipe
+             * @description how operands of 8-bit matrix products are scaled, with precision fp8; absent = the back-end's own
+             */
+            fp8_recipe?: ("delayed" | "tensorwise" | "blockwise" | "mxfp8") | null;
             /**
              * Global Batch Size
              * @description samples a step
@@ -6528,6 +7301,8 @@ export interface components {
              * @enum {string}
              */
             optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion" | "adam_precision_aware";
+            /** @description number formats of moments and master weights, of adam_precision_aware alone; absent = all fp32 */
+            optimizer_states?: components["schemas"]["OptimizerStates"] | null;
             /**
              * Precision
              * @default bf16
@@ -6549,6 +7324,11 @@ export interface components {
             sequence_length: number;
             /** @description lengths of documents, and whether sequences are padded or packed with several; absent = every sequence is one document of its whole length */
             sequences?: components["schemas"]["Sequences"] | null;
+            /**
+             * Source Length
+             * @description tokens that the encoder of an encoder-decoder reads a sample; absent = as many as sequence_length
+             */
+            source_length?: number | null;
             /** @description which weights learn and by which loss: full, lora, qlora; dpo, orpo, reward; absent = pretrain */
             training?: components["schemas"]["Training"] | null;
         };
