@@ -20,7 +20,10 @@ VERDICTS = """*ran*: both steps, losses as on one rank. *differs*: both steps, o
 and ended badly. *refused*: a rule, or the lack of a small form, before anything was started. A plan that
 failed may break a rule that was written for it."""
 OTHERS = """Megatron-Bridge trains with Megatron-Core, and its recipe sets the fields of the same configuration;
-MindSpeed imports `torch_npu`, which runs on Ascend devices alone: its space stands on its rules and its validator."""
+MindSpeed imports `torch_npu`, which runs on Ascend devices alone: its space stands on its rules and its validator.
+Of MaxText few plans were executed yet. The losses of a pipeline differ from one device's at the first step already
+(other initial weights are the likely reason, which is not shown); experts over several devices use a collective (ragged
+all-to-all) that XLA has not for CPUs."""
 MATRIX = """How many plans ran with both values. Degrees are told as 1 or more; a row and a column of one field never
 meet."""
 AXES = (

@@ -24,6 +24,7 @@ QUESTIONS = (
 )
 """Name, model, cluster, devices, samples, tokens."""
 _SYNCHRONOUS = Strategy(num_microbatches=2, overlap_grad_reduce=False, overlap_param_gather=False)
+_XLA = Strategy(num_microbatches=2, recompute="full")
 CHOSEN: dict[str, tuple[tuple[str, Strategy], ...]] = {
     "native": (
         ("llama-3.1-8b", replace(_SYNCHRONOUS, pp=2, num_microbatches=4, schedule="zb_h1", overlap_param_gather=True)),
@@ -33,6 +34,14 @@ CHOSEN: dict[str, tuple[tuple[str, Strategy], ...]] = {
         ),
     ),
     "accelerate": (("llama-3.1-8b", replace(_SYNCHRONOUS, dp_shard=2, zero_stage=1)),),
+    "maxtext": (
+        ("llama-3.1-8b", replace(_XLA, dp_shard=2, zero_stage=3)),
+        ("llama-3.1-8b", replace(_XLA, pp=2, schedule="gpipe")),
+        ("llama-3.1-8b", replace(_XLA, pp=2, vpp=2, schedule="looped_bfs")),
+        ("llama-3.1-8b", replace(_XLA, tp=2, sp=True)),
+        ("mixtral-8x7b", replace(_XLA, ep=2, dp_shard=2, zero_stage=3)),
+        ("llama-3.1-8b", replace(_XLA, dp_shard=2, zero_stage=1)),
+    ),
     "deepspeed": (
         ("llama-3.1-8b", replace(_SYNCHRONOUS, dp_shard=2, zero_stage=1)),
         ("llama-3.1-8b", replace(_SYNCHRONOUS, dp_shard=2, zero_stage=2, num_microbatches=2, recompute="full")),

@@ -1,8 +1,10 @@
 """Runs a small plan under MaxText: ``launch.sh`` and ``train.sh`` as emitted, with MaxText's own trainer.
 
 One process drives all devices, which are made of the CPU by XLA.  Words behind the config change what needs a TPU or a
-GPU: the device, the attention kernel, the precision.  Samples (MaxText's synthetic ones) and initial weights do not
-depend on the mesh.  The reference is a second emission of the same model and samples for one device.
+GPU: the device, the attention kernel, the precision.  Samples (MaxText's synthetic ones) do not depend on the mesh, and
+sharded devices start with the weights of one.  The losses of a pipeline differ from one device's at the first step
+already; other initial weights are the likely reason, which nothing here shows yet.  The reference is a second emission
+of the same model and samples for one device.
 
 MaxText wants Python 3.12 and a JAX that our own Python may not have, so it is run by an interpreter of its own.
 """
