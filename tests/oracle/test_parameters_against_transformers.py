@@ -143,6 +143,8 @@ def meta_model(model_type: str, config: dict[str, Any]) -> Any:
     known = "deepseek_v3" if model_type == "kimi_k2" else model_type
     hf_config = transformers.AutoConfig.for_model(known, **copy.deepcopy(config))
     auto = transformers.AutoModelForImageTextToText if model_type in _VISION else transformers.AutoModelForCausalLM
+    if model_type == "t5":
+        auto = transformers.AutoModelForSeq2SeqLM
     with torch.device("meta"):
         return auto.from_config(hf_config)
 
