@@ -125,9 +125,8 @@ _QFORMER = {"projector_config.encoder_hidden_size": 96}
 LISTED: dict[str, dict[str, Any]] = {
     "granite_speech": _QFORMER,
     "mllama": {
-        "text_config.cross_attention_layers": [1, 3],
+        **{"text_config.cross_attention_layers": [1, 3], "vision_config.vision_output_dim": 576},
         "vision_config.intermediate_layers_indices": [0, 1, 2, 3, 4],
-        "vision_config.vision_output_dim": 576,
     },
     "granite_speech_plus": _QFORMER,
     "glmasr": _WHOLE_GROUPS,
