@@ -66,14 +66,14 @@ def beside_a_decoder(model: ModelSpec) -> str | None:
 
 
 def decoders_only(source: str, instead: str = "") -> SpaceRule:
-    """The rule (id ``K6``) of a back-end that trains decoders of next tokens alone; ``instead``: what to do."""
+    """The rule (id ``K7``) of a back-end that trains decoders of next tokens alone; ``instead``: what to do."""
     hint = f"; {instead}" if instead else ""
 
     def check(given: RuleInput) -> str | None:
         other = beside_a_decoder(given.model)
         return None if other is None else f"it trains decoders of next tokens; the model has {other}{hint}"
 
-    return SpaceRule("K6", source, check)
+    return SpaceRule("K7", source, check)
 
 
 def _beyond(kind: LayerSpec) -> str | None:
