@@ -42,6 +42,8 @@ test.each<[string, Workload]>([
     },
   ],
   ["what has no field", { gradient_dtype: "bf16", images_per_sample: 2, dropout: true }],
+  ["other towers and an encoder", { audio_clips_per_sample: 1, source_length: 512 }],
+  ["formats", { fp8_recipe: "mxfp8", optimizer_states: { first: "fp8", second: "bf16", master: "fp16" } }],
 ])("%s comes back from the text of a plan as it was", (_, said) => {
   expect(JSON.parse(JSON.stringify(workloadOf(typedWorkload(said))))).toEqual(said);
 });
@@ -66,6 +68,11 @@ test("every field of a workload can be typed", () => {
     "optimizer",
     "training",
   ];
-  const texts = ["routing", "sequences", "gradient_dtype", "images_per_sample", "dropout"];
+  const texts = [
+    "routing",
+    "sequences",
+    ...["gradient_dtype", "images_per_sample", "audio_clips_per_sample", "source_length", "dropout"],
+    ...["fp8_recipe", "optimizer_states"],
+  ];
   expect(names.sort()).toEqual([...own, ...texts].sort());
 });

@@ -11,13 +11,29 @@ export interface TypedWorkload {
 }
 
 /** What the form shows only as `name=value`, with the value that stands for nothing said. */
-const MORE = { gradient_dtype: "fp32", images_per_sample: 0, dropout: false } as const;
+const MORE = {
+  gradient_dtype: "fp32",
+  images_per_sample: 0,
+  audio_clips_per_sample: 0,
+  source_length: null,
+  fp8_recipe: null,
+  dropout: false,
+} as const;
+const STATES = "optimizer_states";
 
 /** The document fields of these three texts; text that is none goes as it is, and is refused where it stands. */
 export function workloadOf({ routing, sequences, workloadMore }: TypedWorkload): Record<string, unknown> {
-  const more = workloadMore.split(/[\s,;]+/).filter(Boolean);
+  const more = workloadMore
+    .split(/[\s,;]+/)
+    .filter(Boolean)
+    .map((pair) => named(pair));
+  const inside = `${STATES}.`;
+  const states = more.filter(([name]) => name.startsWith(inside));
   return {
-    ...Object.fromEntries(more.map((pair) => named(pair))),
+    ...Object.fromEntries(more.filter(([name]) => !name.startsWith(inside))),
+    ...(states.length > 0 && {
+      [STATES]: Object.fromEntries(states.map(([name, value]) => [name.slice(inside.length), value])),
+    }),
     routing: routingOf(routing.trim()),
     sequences: sequencesOf(sequences.trim()),
   };
@@ -28,10 +44,11 @@ export function typedWorkload(said: Partial<Workload>): TypedWorkload {
   const names = (Object.keys(MORE) as (keyof typeof MORE)[]).filter(
     (name) => said[name] !== undefined && said[name] !== MORE[name],
   );
+  const states = Object.entries(said[STATES] ?? {}).map(([name, value]) => `${STATES}.${name}=${value}`);
   return {
     routing: routingText(said.routing),
     sequences: sequencesText(said.sequences),
-    workloadMore: names.map((name) => `${name}=${said[name]}`).join(" "),
+    workloadMore: [...names.map((name) => `${name}=${said[name]}`), ...states].join(" "),
   };
 }
 

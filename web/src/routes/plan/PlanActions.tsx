@@ -1,13 +1,16 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { clustersQuery, modelsQuery } from "../../api/queries/catalogue";
 import { downloadReport, type PlanAnswer, plansQuery } from "../../api/queries/plans";
-import { Button, buttonClass } from "../../components/Button";
+import { Button } from "../../components/Button";
 import { ProblemNotice } from "../../components/ProblemNotice";
 import { saveFile } from "../../lib/save";
 import { LabelForm } from "./LabelForm";
 import styles from "./Plan.module.css";
-import { searchOfProblem } from "./questionAgain";
+
+/** What turns a plan into a typed question is not needed for the first view. */
+const ChangeQuestion = lazy(async () => ({ default: (await import("./ChangeQuestion")).ChangeQuestion }));
 
 /** What can be done with a plan: name it, send it around, ask again with a change. */
 export function PlanActions({ plan }: { plan: PlanAnswer }) {
@@ -32,9 +35,9 @@ export function PlanActions({ plan }: { plan: PlanAnswer }) {
       ))}
       <LabelForm plan={plan.plan_id} onDone={() => void queries.invalidateQueries({ queryKey: ["plans"] })} />
       {known && (
-        <Link to="/" search={searchOfProblem(plan.problem)} className={buttonClass()}>
-          Change the question
-        </Link>
+        <Suspense fallback={null}>
+          <ChangeQuestion problem={plan.problem} />
+        </Suspense>
       )}
       <Button onClick={() => report.mutate()} disabled={report.isPending}>
         Save as HTML
