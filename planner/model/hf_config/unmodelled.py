@@ -12,8 +12,9 @@ _BY_MECHANISM: dict[str, str] = {
     DSA: "dots3_note mistral_large4",
     f"{HYPER} and {DSA}": "glm5_next qwen4_exp",
     "block-sparse attention": "minimax_m3_vl",
-    "inputs of every layer, and key-values shared between layers": "gemma3n gemma4 gemma4_assistant gemma4_unified"
-    " gemma4_unified_assistant",
+    "an audio tower beside a vision tower that the timm library defines": "gemma3n",
+    "a vision tower and an audio tower around a model with inputs of every layer": "gemma4 gemma4_unified",
+    "attention to the keys and values of another model": "gemma4_assistant gemma4_unified_assistant",
     "attention residuals and short convolutions": "inkling2",
     "short convolutions beside attention and experts": "inkling_mm_model",
     "experts on a latent width, and gates on the residuals": "muse_spark",

@@ -46,21 +46,6 @@ def expert_attention_operators(
     width, chosen = mixer.num_kv_heads * mixer.head_dim, mixer.top_k
     weights = mixer.num_experts * hidden_size * width
     wide = chosen * width
-    core = Operator(
-        name="attention_core",
-        op_class="attention",
-        module="attention_core",
-        shard="heads",
-        read_width=wide + 2 * width,
-        write_width=wide,
-        num_heads=chosen * mixer.num_kv_heads,
-        num_kv_heads=mixer.num_kv_heads,
-        qk_dim=mixer.head_dim,
-        v_dim=mixer.head_dim,
-        saved_width=wide + 2 * width,
-        saved_shard="heads",
-        saved_from="rope",
-    )
     queries = Operator(
         name="expert_queries",
         op_class="matmul",
@@ -102,6 +87,24 @@ def expert_attention_operators(
         Operator(
             name="rope", op_class="rope", module="attention", shard="heads", read_width=rotated, write_width=rotated
         ),
-        core,
+        _core(mixer, wide, width),
         outputs,
+    )
+
+
+def _core(mixer: ExpertAttentionSpec, wide: int, width: int) -> Operator:
+    return Operator(
+        name="attention_core",
+        op_class="attention",
+        module="attention_core",
+        shard="heads",
+        read_width=wide + 2 * width,
+        write_width=wide,
+        num_heads=chosen * mixer.num_kv_heads,
+        num_kv_heads=mixer.num_kv_heads,
+        qk_dim=mixer.head_dim,
+        v_dim=mixer.head_dim,
+        saved_width=wide + 2 * width,
+        saved_shard="heads",
+        saved_from="rope",
     )
