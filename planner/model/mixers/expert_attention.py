@@ -100,7 +100,7 @@ def _core(mixer: ExpertAttentionSpec, wide: int, width: int) -> Operator:
         shard="heads",
         read_width=wide + 2 * width,
         write_width=wide,
-        num_heads=chosen * mixer.num_kv_heads,
+        num_heads=mixer.top_k * mixer.num_kv_heads,
         num_kv_heads=mixer.num_kv_heads,
         qk_dim=mixer.head_dim,
         v_dim=mixer.head_dim,
