@@ -14,6 +14,7 @@ REFUSED_MODELS = {
     "olmo-2-13b": "M3",
     "opt-66b": "M11",
     "qwen2.5-vl-7b": "M1",
+    "t5-11b": "M20",
 }
 
 UNREAD_MODELS = {

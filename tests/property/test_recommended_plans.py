@@ -22,7 +22,7 @@ from tests.search_problems import Size, random_problem
 
 SMALL = Size(max_devices=6, max_layers=5, max_batch=8, narrowings=2)
 ROUNDING = 1e-9
-OTHERS = (7004, 7014, 7016, 7021, 7026, 7034, 7062, 7076, 7107, 7143, 7151, 7174, 7203, 7236)
+OTHERS = (7004, 7016, 7021, 7026, 7034, 7062, 7076, 7107, 7143, 7151, 7174, 7203, 7236)
 """Questions of which another plan than the fastest is recommended; of most that are drawn it is the fastest."""
 
 MANY = 50
@@ -64,7 +64,7 @@ def test_it_is_within_the_band_and_as_sure_as_the_fastest(seed: int, backend: st
     recheck_plan(plan, problem)
 
 
-@pytest.mark.parametrize("seed", [*OTHERS, *range(7200, 7208)])
+@pytest.mark.parametrize("seed", [*OTHERS, 7014, *range(7200, 7208)])
 def test_nothing_near_the_fastest_is_surer_or_has_fewer_mechanisms(seed: int) -> None:
     problem = question(seed, UNRESTRICTED)
     plan = planned(problem)

@@ -18,9 +18,14 @@ def layer_wise(given: RuleInput) -> str | None:
         return None
     if s.zero_stage >= 2:
         return f"Megatron-FSDP (zero_stage 2 and 3) takes only adam and sgd; use zero_stage 1 with {name}"
-    if s.dp_replicate > 1:
-        return f"{name} deals whole weights to all data-parallel ranks: dp_replicate must be 1"
     return None
+
+
+def dealt_to_all(given: RuleInput) -> str | None:
+    """Whole weights of one replica: the release takes more instances and deals to all ranks all the same."""
+    s, name = given.strategy, given.workload.optimizer
+    wrong = name in EMERGING and s.dp_replicate > 1
+    return f"{name} deals whole weights to all data-parallel ranks: dp_replicate must be 1" if wrong else None
 
 
 def emerging_fp16(given: RuleInput) -> str | None:

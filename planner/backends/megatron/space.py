@@ -15,7 +15,7 @@ from collections.abc import Callable
 from planner.backends.backend import Space
 from planner.backends.megatron.dispatcher import dispatcher_problem, usual_dispatcher
 from planner.backends.megatron.model_rules import MODEL_RULES
-from planner.backends.megatron.optimizer_rules import ALL, emerging_fp16, layer_wise, precision_aware
+from planner.backends.megatron.optimizer_rules import ALL, dealt_to_all, emerging_fp16, layer_wise, precision_aware
 from planner.backends.megatron.recompute import cannot_recompute
 from planner.backends.megatron.spelling import spelled
 from planner.backends.megatron.stage_rules import chunks_in_place, one_offload, one_recompute, some_layers_alone
@@ -266,7 +266,7 @@ PROBLEM_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A15", f"{_VALIDATE}:1313", positions),
     optimizers(f"{_VALIDATE}:2777", has=ALL, instead="use adam or muon"),
     fp8_recipes(f"{_CONFIG}:573", has=EVERY_RECIPE),
-    SpaceRule("O2", "megatron-core 0.19.2 core/optimizer/__init__.py:768", emerging_fp16),
+    SpaceRule("D6", "megatron-core 0.19.2 core/optimizer/__init__.py:768", emerging_fp16),
 )
 """Those that no strategy mends, as the model's."""
 KINDS = training_kinds(f"{_VALIDATE}: no flag says it", instead="name --backend megatron-bridge or accelerate")
@@ -275,12 +275,8 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A3", f"{_VALIDATE}:694", _batch, ("micro_batch_size", "dp")),
     SpaceRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline, ("vpp", "pp")),
     SpaceRule("A9", f"{_VALIDATE}:990", _overlap_param_gather, ("overlap_param_gather", "overlap_grad_reduce")),
-    SpaceRule(
-        "A13",
-        f"{_VALIDATE}:1131, 1686; core/optimizer/__init__.py:835",
-        layer_wise,
-        ("zero_stage", "dp_replicate"),
-    ),
+    SpaceRule("A13", f"{_VALIDATE}:1131, 1686", layer_wise, ("zero_stage",)),
+    SpaceRule("U4", "megatron-core 0.19.2 core/optimizer/__init__.py:835", dealt_to_all, ("dp_replicate",)),
     SpaceRule("A14", f"{_VALIDATE}:1295", context_parallel_sequence, ("cp",)),
     packed_context("megatron-core 0.19.2 core/utils.py:2642", lambda _: "the ring needs documents padded to 2 cp"),
     SpaceRule("A18", f"{_VALIDATE}:1401", _tp_overlap, ("overlap_tp", "sp", "tp")),
