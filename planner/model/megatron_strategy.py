@@ -65,11 +65,12 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
 
 
 def _optimizer_states(flags: MegatronFlags) -> dict[str, Any]:
-    """Number formats of the precision-aware optimizer's states; nothing where all are fp32."""
+    """Number formats of the precision-aware optimizer's states."""
     names = {"first": "exp-avg-dtype", "second": "exp-avg-sq-dtype", "master": "main-params-dtype"}
     formats = {key: flags.text(name) or "fp32" for key, name in names.items()}
     if set(formats.values()) == {"fp32"}:
-        return {}
+        # Beside offload the flag chooses the way and nothing else.
+        return {} if flags.has("optimizer-cpu-offload") else {"optimizer": "adam_precision_aware"}
     if formats == {"first": "bf16", "second": "bf16", "master": "fp32"}:
         return {"optimizer": "adam_bf16_states"}
     return {"optimizer": "adam_precision_aware", "optimizer_states": formats}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
+from planner.question.agreement import HINTS, contradictions
 from planner.question.factors import AppliedCalibration
 from planner.question.problem import Constraints, Objective, Problem, Workload
-from planner.question.routing import of_other_experts
 from profiles.cluster import Cluster
 from profiles.prediction.reference import ProfileReference
 
+WHERE = {"/workload/routing": "workload#/routing/tokens"}
+"""Where a part of the field is what is wrong."""
 Fitted = tuple[AppliedCalibration, tuple[str, ...]]
 """A calibration that fits a question, and the back-ends that it corrects."""
 
@@ -25,12 +27,11 @@ def complete_problem(  # noqa: PLR0917  # the parts of a problem, in its order
 ) -> Problem:
     """The question.  With a calibration ``any`` becomes the back-ends that it corrects.
 
-    Raises DocumentInvalid for a histogram of other experts than the model's.
+    Raises DocumentInvalid for a workload that is none of this model, the first contradiction where it stands.
     """
-    wrong = of_other_experts(workload.routing, model)
-    if wrong:
-        hint = "give one count for each expert of a layer, or kind zipf, even"
-        raise DocumentInvalid(wrong, where="workload#/routing/tokens", hint=hint)
+    for pointer, message in contradictions(model, workload):
+        where = WHERE.get(pointer, pointer.replace("/workload/", "workload#/"))
+        raise DocumentInvalid(message, where=where, hint=HINTS.get(pointer))
     calibration = None
     if fitted is not None:
         calibration, names = fitted

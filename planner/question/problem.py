@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from planner.model.spec import Modality, ModelSpec
+from planner.question.agreement import contradictions
 from planner.question.factors import AppliedCalibration
 from planner.question.fp8_recipes import Fp8RecipeName
 from planner.question.older_documents import constraints_of_today, problem_of_today
 from planner.question.optimizer_states import OptimizerStates
 from planner.question.optimizers import OptimizerName
-from planner.question.routing import ExpertLoad, of_other_experts
+from planner.question.routing import ExpertLoad
 from planner.question.sequences import Sequences
-from planner.question.source import beside_a_tower, beside_an_encoder
-from planner.question.training import EVERY_TOWER, PRETRAIN, Training
+from planner.question.training import PRETRAIN, Training
 from profiles.cluster import Cluster
 from profiles.document import Document
 from profiles.prediction.reference import ProfileReference
@@ -206,28 +206,11 @@ class Problem(Document):
         return problem_of_today(data)
 
     @model_validator(mode="after")
-    def _experts_of_model(self) -> Self:
-        """A histogram counts the experts of the model."""
-        wrong = of_other_experts(self.workload.routing, self.model)
-        if wrong:
-            raise ValueError(f"/workload/routing: {wrong}")
-        said = beside_an_encoder(
-            self.model.encoder, self.workload.source_length, self.workload.sequences, self.workload.trained
-        )
-        if said:
-            raise ValueError(said)
-        return self
-
-    @model_validator(mode="after")
-    def _towers_of_model(self) -> Self:
-        """Only towers of the model can be frozen."""
-        said = beside_a_tower(self.model, self.workload.sequences, self.workload.trained)
-        if said:
-            raise ValueError(said)
-        frozen, known = self.workload.trained.frozen_towers, {tower.modality for tower in self.model.towers}
-        absent = [modality for modality in frozen if modality not in known]
-        if absent and not (known and frozen == EVERY_TOWER):
-            raise ValueError(f"/workload/training/frozen_towers: {self.model.name} has no {' or '.join(absent)} tower")
+    def _agrees(self) -> Self:
+        """The workload is one of this model."""
+        found = contradictions(self.model, self.workload)
+        if found:
+            raise ValueError("; ".join(f"{pointer}: {message}" for pointer, message in found))
         return self
 
     @property

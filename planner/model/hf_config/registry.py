@@ -116,15 +116,20 @@ TEXT_IMPORTERS: dict[str, Importer] = {
 
 
 _NESTED_IMPORTERS: dict[str, Importer] = {family: _table(family, table) for family, table in NESTED.items()}
+_ALONE = {*BERTS, *BARTS, *T5S, "whisper", "t5gemma"}
+"""No decoders of next tokens: a tower in front of one of these would need a reader that knows both."""
+_INSIDE: dict[str, Importer] = {
+    kind: importer for kind, importer in {**_NESTED_IMPORTERS, **TEXT_IMPORTERS}.items() if kind not in _ALONE
+}
 
 
 def _import_text(reader: ConfigReader, name: str, default_type: str) -> ModelSpec | None:
     """Language model nested in a multimodal config."""
     kind = reader.text("model_type", default=default_type)
-    importer = TEXT_IMPORTERS.get(kind) or _NESTED_IMPORTERS.get(kind)
+    importer = _INSIDE.get(kind)
     if importer is None:
-        said = f": it has {UNMODELLED[kind]}, which is not modelled" if kind in UNMODELLED else ""
-        known = () if said else tuple(sorted({*TEXT_IMPORTERS, *_NESTED_IMPORTERS}))
+        said = f": it has {UNMODELLED[kind]}, which is not read" if kind in UNMODELLED else ""
+        known = () if said else tuple(sorted(_INSIDE))
         hint = _supported(kind, known) if known else "describe the model in Meshwright's own model YAML"
         reader.refuse("model_type", f"{kind[:80]!r} is not supported here{said}", hint)
         return None

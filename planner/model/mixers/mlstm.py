@@ -54,6 +54,8 @@ def mlstm_operators(mixer: MlstmSpec, hidden_size: int, *, input_from: str) -> t
         op_class="chunk_scan",
         module="attention",
         shard="heads",
+        kernel="mlstm",
+        chunk=mixer.chunk_size,
         flops=2.0 * mixer.chunk_size * (keys + values) + 4.0 * keys * values / heads,
         read_width=mixed + 2 * heads,
         write_width=values,

@@ -62,6 +62,7 @@ def with_orthogonalization(
     costs: tuple[ModelSpec, Workload, Hardware],
     cost: ModelCost,
     key: Ints,
+    stages: Ints,
 ) -> tuple[DataParallelism, DataParallelism]:
     """Dense and expert parameters with what their update computes; as they are where it takes no matrices whole."""
     model, workload, hardware = costs
@@ -75,8 +76,12 @@ def with_orthogonalization(
         (table.dense_s, table.longest_dense_s, layers.dense_parameters, ends[0]),
         (table.expert_s, table.longest_expert_s, layers.expert_parameters, ends[1]),
     ):
-        each_s = seconds @ kind_counts / np.maximum(parameters @ kind_counts + end, 1.0)
-        found.append(Orthogonalization(each_s[key], longest_s.max(axis=1)[key]))
+        billed = (parameters @ kind_counts + end)[key]
+        if end is ends[0]:
+            # Without a pipeline the head's copy of the token table is not billed.
+            billed = billed - np.where(stages == 1, cost.table_copy_parameters[key], 0.0)
+        each_s = (seconds @ kind_counts)[key] / np.maximum(billed, 1.0)
+        found.append(Orthogonalization(each_s, longest_s.max(axis=1)[key]))
     dense, expert = (replace(each, orthogonalization=of) for each, of in zip(parallels, found, strict=True))
     return dense, expert
 

@@ -34,9 +34,15 @@ from planner.predict.cost.hardware import Hardware
 from planner.predict.layer_keys import LayerKeys
 from solver.arrays import Array
 
-VECTOR_RATE: dict[str, float] = {"mamba2": 1.19, "gated_delta": 1.60, "kimi_delta": 0.73, "lightning": 1.23}
+VECTOR_RATE: dict[str, float] = {
+    "mamba2": 1.19,
+    "gated_delta": 1.60,
+    "kimi_delta": 0.73,
+    "lightning": 1.23,
+    "mlstm": 1.23,
+}
 """FLOPs of a recurrence for each FLOP that the fp32 vector units could do."""
-BACKWARD: dict[str, float] = {"mamba2": 2.6, "gated_delta": 3.26, "kimi_delta": 3.26, "lightning": 2.33}
+BACKWARD: dict[str, float] = {"mamba2": 2.6, "gated_delta": 3.26, "kimi_delta": 3.26, "lightning": 2.33, "mlstm": 2.33}
 """Backward over forward seconds."""
 CHUNK_S: dict[str, tuple[float, float]] = {"gated_delta": (1.10e-6, 3.4e-6), "kimi_delta": (1.10e-6, 3.4e-6)}
 """Seconds of one chunk of the kernels that hand the state on, forward and backward (states again, then gradients)."""

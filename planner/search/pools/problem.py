@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
+from planner.question.agreement import contradictions
 from planner.question.complete import complete_problem
 from planner.question.problem import ANY, UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.choices import checked_pins
@@ -47,6 +48,16 @@ class PoolsProblem(Document):
         """Stages on unequal devices are timed with whole sequences."""
         if self.workload.sequences is not None and self.workload.sequences.kind == "packed":
             raise ValueError("/workload/sequences: plans over unequal pools do not model packed documents; use padded")
+        return self
+
+    @model_validator(mode="after")
+    def _agrees(self) -> PoolsProblem:
+        """The workload is one of this model, whose layers may be cut into stages."""
+        found = contradictions(self.model, self.workload)
+        if found:
+            raise ValueError("; ".join(f"{pointer}: {message}" for pointer, message in found))
+        if self.model.encoder is not None or self.model.crossed_modality is not None:
+            raise ValueError("/model: layers that attend to an encoder or a tower are not cut into stages")
         return self
 
     @model_validator(mode="after")

@@ -1,0 +1,41 @@
+"""What of a workload does not go together with the model, as one list: every road to a question asks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.model.spec import ModelSpec
+from planner.question.routing import of_other_experts
+from planner.question.source import beside_a_tower, beside_an_encoder
+from planner.question.training import EVERY_TOWER
+
+if TYPE_CHECKING:
+    from planner.question.problem import Workload
+
+HINTS = {
+    "/workload/routing": "give one count for each expert of a layer, or kind zipf, even",
+    "/workload/source_length": "leave source_length out",
+    "/workload/sequences": "leave the lengths of documents out: every sequence then counts whole",
+    "/workload/training": "train all weights: leave --training out, or full",
+    "/workload/training/frozen_towers": "freeze towers that the model has",
+    "/workload/audio_clips_per_sample": "leave audio_clips_per_sample out",
+}
+
+
+def contradictions(model: ModelSpec, workload: Workload) -> tuple[tuple[str, str], ...]:
+    """Pairs of JSON pointer and message; empty where model and workload agree."""
+    training = workload.trained
+    routed = of_other_experts(workload.routing, model)
+    said = [
+        f"/workload/routing: {routed}" if routed else None,
+        beside_an_encoder(model.encoder, workload.source_length, workload.sequences, training),
+        beside_a_tower(model, workload.sequences, training),
+    ]
+    known = {tower.modality for tower in model.towers}
+    frozen = training.frozen_towers
+    absent = [modality for modality in frozen if modality not in known]
+    if absent and not (known and frozen == EVERY_TOWER):
+        said.append(f"/workload/training/frozen_towers: {model.name} has no {' or '.join(absent)} tower")
+    if workload.audio_clips_per_sample and "audio" not in known:
+        said.append(f"/workload/audio_clips_per_sample: {model.name} has no audio tower")
+    return tuple((found.partition(": ")[0], found.partition(": ")[2]) for found in said if found)
