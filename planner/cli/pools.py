@@ -97,15 +97,19 @@ def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags, emitted: tuple[st
 
 def pools_problem(model: str, clusters: tuple[Cluster, ...], work: WorkloadFlags, space: SpaceFlags) -> PoolsProblem:
     """The checked question.  Raises DocumentInvalid or NotFound."""
+    from pydantic import ValidationError
+
     from planner.model.load import load_model
+    from planner.question.complete import require_agreement
     from planner.search.pools.problem import PoolsProblem
 
-    problem = PoolsProblem(
-        model=load_model(model),
-        clusters=clusters,
-        workload=read_workload(work),
-        constraints=read_constraints(space),
-    )
+    spec, workload, constraints = load_model(model), read_workload(work), read_constraints(space)
+    require_agreement(spec, workload)
+    try:
+        problem = PoolsProblem(model=spec, clusters=clusters, workload=workload, constraints=constraints)
+    except ValidationError as error:
+        said = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise DocumentInvalid(said, where="--pool", hint="plan each pool by itself with --cluster") from error
     problem.pins()
     for cluster in clusters:
         _has_precision(cluster, problem.workload.precision)

@@ -16,6 +16,13 @@ Fitted = tuple[AppliedCalibration, tuple[str, ...]]
 """A calibration that fits a question, and the back-ends that it corrects."""
 
 
+def require_agreement(model: ModelSpec, workload: Workload) -> None:
+    """Raises DocumentInvalid with the first contradiction where it stands."""
+    for pointer, message in contradictions(model, workload):
+        where = WHERE.get(pointer, pointer.replace("/workload/", "workload#/"))
+        raise DocumentInvalid(message, where=where, hint=HINTS.get(pointer))
+
+
 def complete_problem(  # noqa: PLR0917  # the parts of a problem, in its order
     model: ModelSpec,
     cluster: Cluster,
@@ -27,11 +34,9 @@ def complete_problem(  # noqa: PLR0917  # the parts of a problem, in its order
 ) -> Problem:
     """The question.  With a calibration ``any`` becomes the back-ends that it corrects.
 
-    Raises DocumentInvalid for a workload that is none of this model, the first contradiction where it stands.
+    Raises DocumentInvalid for a workload that is none of this model.
     """
-    for pointer, message in contradictions(model, workload):
-        where = WHERE.get(pointer, pointer.replace("/workload/", "workload#/"))
-        raise DocumentInvalid(message, where=where, hint=HINTS.get(pointer))
+    require_agreement(model, workload)
     calibration = None
     if fitted is not None:
         calibration, names = fitted

@@ -21,7 +21,7 @@ its backward ratio is counted from the kernels (state-spaces/mamba@e9594ce1, ops
 C B^T again, gradients of states, x, B, C and of the decays, 10 N P + 3 C P for 4 N P + C P: 2.6 at C P = N P.
 ``kimi_delta`` on an H20, forward (MoonshotAI/FlashKDA@9f544145, BENCHMARK_H20.md, T = 8,192, H = 96); backward as
 gated delta's.  ``lightning``: fla's ``chunk_retention``, the same recurrence in chunks of 64, on a GB200 (README of
-fla-org/flash-linear-attention@bc3b101d).
+fla-org/flash-linear-attention@bc3b101d).  ``mlstm``: taken as lightning's, not measured.
 """
 
 from __future__ import annotations
