@@ -57,7 +57,7 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
     if flags.has("optimizer") and flags.text("optimizer") in OPTIMIZERS:
         workload["optimizer"] = flags.text("optimizer")
     states = _optimizer_states(flags)
-    if flags.has("use-precision-aware-optimizer"):
+    if flags.has("use-precision-aware-optimizer") and workload.get("optimizer", "adam") == "adam":
         workload |= states
     if flags.has("grad-reduce-in-bf16"):
         workload["gradient_dtype"] = "bf16"

@@ -233,7 +233,11 @@ def _attention_note(physics: Physics, model: ModelSpec) -> str:
     masks = "dropout masks are kept" if physics.dropout else "no dropout masks are kept"
     both = any(isinstance(kind.attention, AttentionSpec) and not kind.attention.causal for kind in model.layer_kinds)
     seen = ("causal in the decoder, both ways in the encoder" if model.encoder else "both ways") if both else "causal"
-    return f"attention is {seen} and {ATTENTION_WORDS[physics.attention]}; {masks}"
+    biased = any(
+        isinstance(kind.attention, AttentionSpec) and kind.attention.position_bias for kind in model.layer_kinds
+    )
+    whole = "; biases by distance are kept as whole tables, as the classes of transformers make them" if biased else ""
+    return f"attention is {seen} and {ATTENTION_WORDS[physics.attention]}{whole}; {masks}"
 
 
 def _physics_note(software: Software) -> str:

@@ -184,10 +184,12 @@ def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Ex
         reasons = "; ".join(f"{each.software.name}: {each.reason}" for each in compared.entries)
         names = ", ".join(each.software.name for each in compared.entries)
         what = f"no back-end can run a plan of this problem, whatever the strategy: {reasons}"
+        instead = "--backend unrestricted plans for study what no back-end builds"
         if len(compared.entries) == 1:
             (entry,) = compared.entries
             what = f"{entry.software.spelled} can run no plan of this problem, whatever the strategy: {entry.reason}"
-        return NoFeasiblePlan(what, binding=f"rules of {names}", relaxations=("choose another --backend",))
+            instead = "choose another --backend"
+        return NoFeasiblePlan(what, binding=f"rules of {names}", relaxations=(instead,))
     closest, error = _closest(searched, alone=len(compared.entries) == 1)
     others: dict[str, list[str]] = {}
     for each in compared.entries:

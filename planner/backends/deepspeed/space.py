@@ -63,7 +63,7 @@ KINDS = training_kinds(
     instead="name --backend accelerate, which goes through DeepSpeed for ZeRO-1 and optimizer offload",
 )
 PACKED = packed_sequences("docs: emit deepspeed (train_deepspeed.py feeds whole sequences)")
-DECODERS = decoders_only("docs: emit deepspeed (train_deepspeed.py: AutoModelForCausalLM)", "name --backend accelerate")
+DECODERS = decoders_only("docs: emit deepspeed (train_deepspeed.py: AutoModelForCausalLM)")
 TABLE = RuleTable(
     "deepspeed",
     (*DEVICE_RULES, KINDS, PACKED, DECODERS, *FAMILY_RULES, *MODEL_RULES, *QUESTION_RULES),

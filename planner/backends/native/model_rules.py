@@ -30,7 +30,7 @@ def _latent(given: RuleInput) -> str | None:
 def _extra_parts(given: RuleInput) -> str | None:
     model, other = given.model, beyond_attention(given.model)
     if other is not None:
-        return f"the trainer does not build {other}; use --backend megatron or accelerate"
+        return f"the trainer does not build {other}; name another --backend"
     if model.mtp is not None:
         return "multi-token prediction modules are not built; use --backend megatron"
     if model.towers:

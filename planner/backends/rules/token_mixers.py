@@ -41,7 +41,8 @@ def beyond_mixers(model: ModelSpec) -> str | None:
     request 5795), no per-layer parts, no shared keys and values.
     """
     if model.residual is not None:
-        return f"{model.residual.streams} residual streams (hyper-connections)"
+        kind = "AltUp" if model.residual.kind == "altup" else "hyper-connections"
+        return f"{model.residual.streams} residual streams ({kind})"
     if model.entry_parts or model.exit_parts:
         first = (*model.entry_parts, *model.exit_parts)[0]
         return f"a part before or after its layers ({first.name.replace('_', ' ')})"
