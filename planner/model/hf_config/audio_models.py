@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.model.hf_config.audio_towers import AudioTower, qwen3_audio_tower, streaming_tower, whisper_tower
+from planner.model.hf_config.audio_towers import AudioTower, qwen3_audio_tower, whisper_tower
 from planner.model.hf_config.class_keys import ClassKeys, class_defaults
 from planner.model.hf_config.conformers import granite_tower, query_projector
 from planner.model.hf_config.decoder import Decoder
@@ -74,12 +74,6 @@ def _grouped(tower: AudioTower, keys: ClassKeys) -> int:
     if tower.inner % tower.width or tower.units % (tower.inner // tower.width):
         keys.reader.refuse("intermediate_size", f"must be a multiple of {tower.width} that divides the clip's frames")
     return tower.units * tower.width // tower.inner
-
-
-def _streaming(keys: ClassKeys, tower_keys: ClassKeys, text: int) -> TowerSpec:
-    tower, factor = streaming_tower(tower_keys), keys.integer("downsample_factor")
-    matmuls, parameters = _two_linears(factor * tower.width, text, text, bias=False)
-    return tower.spec(tokens=tower.units // factor, matmuls=matmuls, parameters=parameters)
 
 
 def _qwen2(_: ClassKeys, tower_keys: ClassKeys, text: int) -> TowerSpec:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.layers import divided_heads
 from planner.model.hf_config.vision_towers import vision_layer
-from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, TowerRun, TowerSpec
+from planner.model.spec import AttentionSpec, TowerRun, TowerSpec
 
 REFERENCE_FRAMES = 3000
 """Mel frames of a clip where a tower takes any number: 30 s at 100 frames a second."""
@@ -87,28 +87,6 @@ def whisper_tower(keys: ClassKeys, *, table: bool = True, window: str | None = N
         count=layers, layer=layer, hidden_size=width, units_per_item=positions, rope=not table and not window
     )
     extra = parameters + 2 * width + (positions * width if table else 0)
-    return AudioTower(width, inner, (run,), positions, extra, flops)
-
-
-def streaming_tower(keys: ClassKeys) -> AudioTower:
-    """Voxtral's streaming encoder: causal, in a window, gated MLPs, norms without bias."""
-    width, heads, inner, layers = _sizes(keys)
-    head_dim, positions = keys.integer("head_dim"), keys.integer("max_position_embeddings")
-    attention = AttentionSpec(
-        num_heads=heads,
-        num_kv_heads=heads,
-        head_dim=head_dim,
-        v_head_dim=head_dim,
-        qkv_bias=True,
-        key_bias=False,
-        output_bias=True,
-        sliding_window=keys.optional("sliding_window"),
-    )
-    layer = LayerSpec(attention=attention, mlp=MlpSpec(intermediate_size=inner, gated=True))
-    parameters, flops = _two_convolutions(keys, width, positions)
-    # Only the second matrix of an MLP has biases, which an MlpSpec does not say: they are counted beside the layers.
-    extra = parameters + width + layers * width
-    run = TowerRun(count=layers, layer=layer, hidden_size=width, units_per_item=positions, rope=True)
     return AudioTower(width, inner, (run,), positions, extra, flops)
 
 

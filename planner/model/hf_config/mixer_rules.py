@@ -64,11 +64,6 @@ def all_other(_: ClassKeys, num_layers: int) -> list[bool]:
     return [True] * num_layers
 
 
-def no_other(_: ClassKeys, num_layers: int) -> list[bool]:
-    """All layers are attention."""
-    return [False] * num_layers
-
-
 def attention_at_indices(keys: ClassKeys, num_layers: int) -> list[bool]:
     """The layers of ``attn_layer_indices`` are attention (bamba)."""
     attention = set(keys.reader.integers("attn_layer_indices", []))

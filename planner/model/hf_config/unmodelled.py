@@ -5,7 +5,6 @@ from __future__ import annotations
 from planner.model.hf_config.mechanisms import DSA, HYPER
 
 _ENCODER_DECODER = "an encoder beside the decoder, with cross-attention"
-_ENCODER = "token types and a transform before the head, as encoders of the BERT kind have"
 _AUDIO = "an audio tower"
 
 _BY_MECHANISM: dict[str, str] = {
