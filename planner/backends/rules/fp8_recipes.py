@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.question.fp8_recipes import FP8_RECIPES, Fp8RecipeName
 
-EVERY_RECIPE: tuple[Fp8RecipeName, ...] = ("delayed", "tensorwise", "blockwise", "mxfp8")
+EVERY_RECIPE: tuple[Fp8RecipeName, ...] = tuple(each.name for each in FP8_RECIPES.values())
 
 
 def fp8_recipes(source: str, *, has: Sequence[Fp8RecipeName], own: str = "") -> SpaceRule:
