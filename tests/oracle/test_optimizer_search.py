@@ -9,7 +9,7 @@ from planner.question.optimizers import OPTIMIZERS
 from planner.question.problem import UNRESTRICTED, Problem
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
-from tests.exhaustive_search import exhaustive_best
+from tests.optimal_search import assert_search_is_optimal
 from tests.search_problems import Size, random_problem
 
 SMALL = Size(max_devices=6, max_layers=5, max_batch=8, narrowings=2)
@@ -26,15 +26,7 @@ def _problem(seed: int, optimizer: str) -> Problem:
 @pytest.mark.parametrize(("optimizer", "seed"), [(name, 2400 + n) for name in NAMES for n in range(SEEDS)])
 def test_the_plan_is_the_optimum(optimizer: str, seed: int) -> None:
     problem = _problem(seed, optimizer)
-    best, _ = exhaustive_best(problem)
-    try:
-        plan = find_plan(problem, SearchOptions(top_k=0))
-    except NoFeasiblePlan:
-        assert best is None, f"a plan was missed: {best}"
-        return
-    assert best is not None, "a plan was found that exhaustive evaluation says does not fit"
-    assert plan.step_time_s == pytest.approx(best.step_time_s, rel=1e-9), best
-    assert plan.lower_bound_s == plan.step_time_s
+    assert_search_is_optimal(problem)
 
 
 def test_the_optimizer_decides_about_the_plan() -> None:
