@@ -53,6 +53,8 @@ def flops_ratio(
     except Exception:
         return None
     ours = forward_flops_per_token(spec.model_copy(update={"mtp": None}), length, causal=False)
+    if spec.encoder is not None and spec.encoder.front is not None:  # its convolutions are products of ours as well
+        return round(float(ours * length / counter.get_total_flops()), 5)
     return round(float((ours - _scan_flops(spec)) * length / _without_scans(counter, model, length)), 5)
 
 

@@ -10,6 +10,9 @@ from itertools import takewhile
 SHORTEST_WORD = 4
 """Letters of a word in which one may be wrong: of three (opt, mpt, gpt) each other letter is another model."""
 
+SHORTEST_NAME = 5
+"""Letters and digits of a whole name in which one may be wrong: bart, beit and bert are three models."""
+
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The closest known name, or None if nothing is close; case and ``_ - . /`` do not count."""
@@ -25,8 +28,8 @@ def _plain(name: str) -> str:
 def typing_slip(name: str, known: Iterable[str]) -> str | None:
     """The known name of which ``name`` is a typing slip, or None: for names of models, where near is not the same.
 
-    Case and ``_ - . /`` do not count; besides, one letter inside a word of four or more may be wrong, missing or too
-    many, or two neighbours swapped.  Digits are versions and sizes, and letters at either end of a word mark relatives
+    Case and ``_ - . /`` do not count; besides, one letter inside a word of four or more, in a name of five or more, may
+    be wrong, missing or too many, or two neighbours swapped.  Digits are versions and sizes, and letters at either end of a word mark relatives
     (``gemma3n``, ``mllama``): names that differ there are other models.
     """
     plain = {_plain(each): each for each in known}
@@ -48,7 +51,8 @@ def _one_letter_apart(typed: str, known: str) -> bool:
     after = re.match(r"[a-z]*", known[len(known) - end :])
     assert before is not None
     assert after is not None
-    return bool(before[0] and after[0]) and len(before[0] + right + after[0]) >= SHORTEST_WORD
+    long_enough = len(known) >= SHORTEST_NAME and len(before[0] + right + after[0]) >= SHORTEST_WORD
+    return bool(before[0] and after[0]) and long_enough
 
 
 def _num_shared(one: str, other: str) -> int:

@@ -123,7 +123,14 @@ def test_fields_of_the_strategy_of_experts(more: str, expected: dict[str, Any]) 
                 "optimizer_states": {"first": "bf16", "second": "fp32", "master": "fp32"},
             },
         ),
-        ("--use-precision-aware-optimizer", {"optimizer": None, "optimizer_states": None}),
+        (
+            "--use-precision-aware-optimizer",
+            {"optimizer": "adam_precision_aware", "optimizer_states": None},
+        ),
+        (
+            "--use-precision-aware-optimizer --optimizer-cpu-offload",
+            {"optimizer": None, "optimizer_states": None},
+        ),
         ("--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16", {"optimizer": None}),
         ("--optimizer sgd", {"optimizer": "sgd"}),
     ],
