@@ -11,6 +11,7 @@ compute where the back-end balances its stages so.  The row's recompute policy a
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from planner.evidence.runs.row_training import training_of_row
 from planner.evidence.runs.software import described
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
+from planner.model.megatron_dispatcher import DEFAULT
 from planner.model.parameters import layer_parameters
 from planner.model.spec import ModelSpec
 from planner.predict.physics.physics import Physics
@@ -28,7 +30,14 @@ from planner.predict.schedule.orders import order_findings
 from planner.question.optimizers import OptimizerName
 from planner.question.problem import Workload
 from planner.question.routing import EVEN
-from planner.strategy.strategy import OPERATOR_MODULES, RecomputeModule, RecomputePolicy, Strategy
+from planner.strategy.strategy import (
+    DISPATCHERS,
+    OPERATOR_MODULES,
+    Dispatcher,
+    RecomputeModule,
+    RecomputePolicy,
+    Strategy,
+)
 
 ARITHMETIC = (
     (r"fp4", "fp4"),
@@ -181,7 +190,17 @@ def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: 
         overlap_param_gather=flags.get("overlap-param-gather") == "True" if switch else flavour.overlap_param_gather,
         overlap_tp=(flavour.overlap_tp or "async TP" in row.notes) and degrees.tp > 1,
         overlap_ep=EXPERT_OVERLAP.search(row.notes) is not None and degrees.ep > 1,
+        dispatcher=_dispatcher(row, flags, flavour) if degrees.ep > 1 else "alltoall",
     )
+
+
+def _dispatcher(row: TruthRow, flags: Mapping[str, str], flavour: Flavour) -> Dispatcher:
+    """What the notes name, or their quoted flags; of Megatron-LM's own runs its default where they say none."""
+    if named := ONCE_A_NODE.search(row.notes):
+        return "hybridep" if named[1].lower() == "hybridep" else "deepep"
+    kind = flags.get("moe-token-dispatcher-type", DEFAULT if flavour.megatron_defaults else "alltoall")
+    wanted = flags.get("moe-flex-dispatcher-backend", "deepep") if kind == "flex" else kind
+    return next((known for known in DISPATCHERS if known == wanted), "alltoall")
 
 
 def chunk_layers_of_row(model: ModelSpec, strategy: Strategy, flavour: Flavour) -> tuple[int, ...]:
