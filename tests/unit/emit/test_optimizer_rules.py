@@ -14,7 +14,7 @@ from tests.plan_factory import make_model
 ADAM = {"adam", "adam_bf16_states", "sgd"}
 HAVE: dict[str, set[str]] = {
     "megatron": {*ADAM, "adam_precision_aware", "muon", "lion"},
-    "megatron-bridge": {*ADAM, "muon", "lion"},
+    "megatron-bridge": {*ADAM, "adam_precision_aware", "muon", "lion"},
     "mindspeed": {"adam", "sgd", "muon"},
     "nemo": ADAM,
     "deepspeed": {"adam", "sgd", "muon", "lion"},
