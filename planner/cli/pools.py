@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from planner.cli.backend_names import ANY
 from planner.cli.options import ObjectiveChoice
 from planner.cli.output import OutputFormat, talk, to_json, write_answer
-from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, read_constraints, read_workload, whole_number
+from planner.cli.problem_inputs import SpaceFlags, read_constraints, read_workload, whole_number
+from planner.cli.workload_flags import WorkloadFlags
 from planner.errors import BackEndRefused, Conflict, DocumentInvalid
 
 if TYPE_CHECKING:
