@@ -27,6 +27,7 @@ from planner.model.parameters import layer_parameters
 from planner.model.spec import ModelSpec
 from planner.predict.physics.physics import Physics
 from planner.predict.schedule.orders import order_findings
+from planner.question.fp8_recipes import Fp8RecipeName
 from planner.question.optimizers import OptimizerName
 from planner.question.problem import Workload
 from planner.question.routing import EVEN
@@ -52,6 +53,13 @@ EIGHT_BIT = re.compile(r"h100|h200|b200|b300|mi3[0-9]{2}|gaudi", re.IGNORECASE)
 WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
 """What states and activations are kept as; fp32 runs are costed as if they kept 16 bit (their sources have no memory
 figures)."""
+RECIPES: tuple[tuple[str, Fp8RecipeName], ...] = (
+    (r"\bmxfp8\b|scaling=mxfp8", "mxfp8"),
+    (r"\bfp8-cs\b|\btensorwise\b|\bcurrent scaling\b", "tensorwise"),
+    (r"\bblockwise\b", "blockwise"),
+    (r"\bdelayed scaling\b", "delayed"),
+)
+"""Words of sources for recipes; ``cs``: current scaling, as Megatron-Bridge's tables write it."""
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe", "mla_up_proj")
 """What a row may list in its recompute column, separated by commas."""
@@ -127,11 +135,20 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
         global_batch_size=1,
         sequence_length=row.sequence_length,
         precision=precision,  # type: ignore[arg-type]  # one of the three above
+        fp8_recipe=_recipe(row) if precision == "fp8" else None,
         optimizer=optimizer,
         gradient_dtype=flavour.gradient_dtype,
         routing=EVEN if flavour.forced_balance or FORCED_BALANCE.search(row.notes) else None,
         training=training_of_row(row.notes, described(row)),
     )
+
+
+def _recipe(row: TruthRow) -> Fp8RecipeName | None:
+    """How the source says that it scales 8-bit operands; None where it does not, and for fp4."""
+    words = f"{row.precision} {row.notes}".lower()
+    if "fp4" in row.precision.lower():
+        return None
+    return next((name for pattern, name in RECIPES if re.search(pattern, words)), None)
 
 
 def arithmetic_of_row(row: TruthRow) -> str:
