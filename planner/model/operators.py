@@ -28,6 +28,7 @@ from dataclasses import replace
 from planner.model.encoder import encoder_end_operators
 from planner.model.ends import adapter_operators, input_projection, table_operator, transform_operators
 from planner.model.layer_parts import block_parts, part_operator
+from planner.model.layer_rows import RowsSpec, with_rows
 from planner.model.mixers import mixer_operators
 from planner.model.mixers.cross import cross_operators
 from planner.model.mlp_operators import mlp_operators, moe_operators
@@ -41,6 +42,8 @@ def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
     """List what one layer of kind ``kind`` runs, in order; names are unique within the layer."""
     layer, rope = spec.layer_kinds[kind], spec.position == "rope"
     operators = _transformer_layer(layer, layer_width(spec, kind), rope=rope, residual=spec.residual)
+    if layer.rows is not None:
+        operators = with_rows(operators, layer.rows)
     if not layer.reuses_weights:
         return operators
     # Its weights, gradients and optimizer state are those of the layer that has them.

@@ -22,7 +22,7 @@ _BY_MECHANISM: dict[str, str] = {
     "cross-attention to another modality": "evolla",
     "denoising over a canvas": "diffusion_gemma",
     "hashed or segment-wise attention": "reformer xlnet",
-    _ENCODER_DECODER: "encoder-decoder florence2 pix2struct pp_formulanet seamless_m4t seamless_m4t_v2 t5gemma2"
+    _ENCODER_DECODER: "encoder-decoder florence2 pix2struct pp_formulanet t5gemma2"
     " trocr udop vision-encoder-decoder",
     _AUDIO: "fun_asr_nano kyutai_speech_to_text musicgen musicgen_melody nemo_speechlm phi4_multimodal"
     " qwen2_5_omni qwen3_omni_moe vibevoice_asr voxtral_realtime",
@@ -32,7 +32,6 @@ _BY_MECHANISM: dict[str, str] = {
     "an action expert beside the language model, with attention over both": "pi0",
     "experts for text and experts for images in one layer": "ernie4_5_vl_moe",
     "cross-attention to the vision tower in every layer": "blip",
-    "attention within blocks and to global tokens": "led longt5 pegasus_x",
     "streams of several predicted tokens": "prophetnet",
 }
 
