@@ -152,12 +152,22 @@ HOLDERS = (
     "projector_config",
     "encoder",
     "decoder",
+    "encoder.text_config",
 )
 """Nested configs whose keys are set and changed too."""
+
+
+def part_of(config: Any, path: str) -> Any:
+    """The nested config at a path of names; None where there is none."""
+    for name in path.split("."):
+        config = getattr(config, name, None)
+    return config
+
 
 _ROPE_BY_KIND = dict.fromkeys(("full_attention", "sliding_attention"), _ROPE)
 
 _QFORMER = {"projector_config.encoder_hidden_size": 96}
+_CROSSED = {"decoder.is_decoder": True, "decoder.add_cross_attention": True}
 LISTED: dict[str, dict[str, Any]] = {
     "jetmoe": {"kv_channels": 16},
     "zamba2": {
@@ -205,7 +215,10 @@ LISTED: dict[str, dict[str, Any]] = {
         "vision_config.intermediate_layers_indices": [0, 1, 2, 3, 4],
         "vision_config.vision_output_dim": 576,
     },
-    "led": {"attention_window": 64},
+    "encoder-decoder": _CROSSED,
+    "vision-encoder-decoder": _CROSSED,
+    "pix2struct": {"text_config.d_kv": 16},
+    "led": {"attention_window": 8},
     "longt5": {"local_radius": 15},
     "pegasus_x": {"block_size": 16, "num_global_tokens": 4, "stagger_local_blocks": False},
     "glmasr": _WHOLE_GROUPS,

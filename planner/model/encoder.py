@@ -43,9 +43,7 @@ class EncoderSpec(Document):
         default=(),
         description="tables of its own, such as positions; a token table only if the decoder's is not shared",
     )
-    front: ConvFront | PatchFront | None = Field(
-        default=None, description="what stands in the place of a token table"
-    )
+    front: ConvFront | PatchFront | None = Field(default=None, description="what stands in the place of a token table")
     norm: NormKind = "rms"
     embedding_norm: bool = False
     final_norm: bool = True

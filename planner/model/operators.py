@@ -73,7 +73,7 @@ def _transformer_layer(
     layer: LayerSpec, hidden_size: int, *, rope: bool, residual: ResidualSpec | None = None
 ) -> tuple[Operator, ...]:
     parts = _parts(layer)
-    sandwiched = layer.num_norms == (6 if layer.cross else 4)
+    sandwiched = layer.num_norms == (6 if "cross" in parts else 4)
     pre = layer.num_norms > 0 and (layer.norm_placement == "pre" or sandwiched)
     if layer.parallel_residual:
         return _parallel_layer(layer, hidden_size, rope=rope)
@@ -110,7 +110,7 @@ def _parts(layer: LayerSpec) -> tuple[str, ...]:
     if layer.attention.kind == "none":
         return ("mlp",)
     alone = layer.mlp is None and layer.moe is None and layer.num_norms == 1
-    if layer.cross is not None:
+    if layer.cross is not None and not layer.cross.merged:
         return ("attention", "cross", "mlp")
     return ("attention",) if alone else ("attention", "mlp")
 
@@ -143,8 +143,10 @@ def _block(
     layer: LayerSpec, hidden_size: int, block: str, source: str, *, rope: bool, input_kept: bool = False
 ) -> tuple[Operator, ...]:
     if block == "attention":
+        merged = layer.cross is not None and layer.cross.merged
         return (
             *_mixers(layer, hidden_size, source, rope=rope),
+            *(cross_operators(layer.cross, hidden_size, input_from=source) if layer.cross and merged else ()),
             *block_parts(layer.parts, "attention", "attention"),
         )
     if block == "cross" and layer.cross is not None:
@@ -273,7 +275,8 @@ def head_operators(spec: ModelSpec) -> tuple[Operator, ...]:
             saved_from="lm_head",
         ),
     ]
-    return tuple(operators)
+    streams = spec.ends.head_streams if spec.ends else 1
+    return tuple(operators) if streams == 1 else with_rows(operators, RowsSpec(streams=streams))
 
 
 def mtp_operators(spec: ModelSpec) -> tuple[Operator, ...]:

@@ -17,8 +17,9 @@ from planner.model.spec import AttentionSpec, LayerSpec
 def longformer(keys: ClassKeys, layers: list[LayerSpec]) -> list[LayerSpec]:
     """Attention within a window (arXiv 2004.05150, section 3.1), of each layer its own where the key lists them.
 
-    Which tokens attend to all is said by a batch, not by a config: without one the projections for such tokens are
-    held, and no token runs through them.
+    The class multiplies overlapping chunks: of a window ``w`` a token meets ``2 w`` keys and ``1.5 w`` values, of
+    which it masks what lies outside; the mean of the two is what is counted.  Which tokens attend to all is said by a
+    batch, not by a config: without one the projections for such tokens are held, and no token runs through them.
     """
     said, count = keys.reader.data.get("attention_window"), len(layers)
     if isinstance(said, list):
@@ -38,7 +39,7 @@ def _longformer_layer(layer: LayerSpec, window: int) -> LayerSpec:
         PartSpec(name=f"global_{name}", kind="held", in_features=width, out_features=width, bias=True, cut="output")
         for name in ("queries", "keys", "values")
     )
-    return layer.model_copy(update={"attention": windowed(layer.attention, window), "parts": held})
+    return layer.model_copy(update={"attention": windowed(layer.attention, 7 * window // 4), "parts": held})
 
 
 def with_global_tokens(keys: ClassKeys, layers: list[LayerSpec]) -> list[LayerSpec]:

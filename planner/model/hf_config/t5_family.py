@@ -11,12 +11,13 @@ from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.layers import windowed
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.stacks import EncoderStack, apart, joined, layer_count
+from planner.model.hf_config.udop_parts import udop_patches, udop_tables
 from planner.model.mixers.cross import CrossAttentionSpec
 from planner.model.mixers.local_global import LocalGlobalSpec
 from planner.model.mixers.softmax import PositionBias
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 
-T5S = ("t5", "mt5", "umt5", "switch_transformers", "longt5")
+T5S = ("t5", "mt5", "umt5", "switch_transformers", "longt5", "udop")
 _EVERY_LAYER = frozenset({"umt5"})
 """Families whose layers each have a table of biases; in the others the first layer's serves all."""
 _UNBOUNDED = 1 << 20
@@ -43,7 +44,9 @@ def import_t5(reader: ConfigReader, name: str, family: str) -> ModelSpec:
     tied = keys.on("tie_word_embeddings") or moe is None
     tables = [] if tied else [apart("source_token", vocabulary, hidden)]
     held: list[AddedTable] = [] if tied else [apart("shared_token", vocabulary, hidden, looked_up=False)]
-    return joined(
+    if family == "udop":
+        tables, held = udop_tables(keys, hidden)
+    model = joined(
         EncoderStack(encoder, "rms", hidden, tables),
         decoder,
         held,
@@ -57,6 +60,7 @@ def import_t5(reader: ConfigReader, name: str, family: str) -> ModelSpec:
         position="none",
         norm_epsilon=keys.number("layer_norm_epsilon", 1e-6),
     )
+    return model.model_copy(update={"vision": udop_patches(keys, encoder[0], hidden)}) if family == "udop" else model
 
 
 def _activation(keys: ClassKeys, family: str) -> tuple[bool, str]:
