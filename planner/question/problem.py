@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from planner.model.spec import Modality, ModelSpec
 from planner.question.agreement import contradictions
 from planner.question.factors import AppliedCalibration
-from planner.question.fp8_recipes import Fp8RecipeName
+from planner.question.fp8_recipes import FP8_RECIPES, Fp8RecipeName
 from planner.question.older_documents import constraints_of_today, problem_of_today
 from planner.question.optimizer_states import OptimizerStates
 from planner.question.optimizers import OptimizerName
@@ -50,7 +50,8 @@ class Workload(Document):
     fp8_recipe: Fp8RecipeName | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="how operands of 8-bit matrix products are scaled, with precision fp8; absent = the back-end's own",
+        description="how operands of narrow matrix products are scaled, with precision fp8; nvfp4 takes them in 4 bit;"
+        " absent = the back-end's own",
     )
     optimizer: OptimizerName = "adam"
     optimizer_states: OptimizerStates | None = Field(
@@ -100,6 +101,11 @@ class Workload(Document):
         if self.fp8_recipe is not None and self.precision != "fp8":
             raise ValueError(f"/fp8_recipe: {self.precision} has nothing to scale; use precision fp8")
         return self
+
+    @property
+    def matmul_format(self) -> str:
+        """What the layers' matrix products take: the precision, or the format of a recipe (fp4 of nvfp4)."""
+        return self.precision if self.fp8_recipe is None else FP8_RECIPES[self.fp8_recipe].format
 
     @property
     def trained(self) -> Training:

@@ -162,7 +162,10 @@ def _crossed(layer: LayerSpec, source_width: int) -> LayerSpec:
         num_kv_heads=attention.num_kv_heads,
         head_dim=attention.head_dim,
         source_width=source_width,
-        **dict.fromkeys(("query_bias", "key_bias", "value_bias", "output_bias"), True),
+        query_bias=True,
+        key_bias=True,
+        value_bias=True,
+        output_bias=True,
     )
     return layer.model_copy(update={"cross": cross, "num_norms": 3})
 

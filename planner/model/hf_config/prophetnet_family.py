@@ -65,7 +65,10 @@ def _layers(keys: ClassKeys, side: str, hidden: int, ngram: int = 0) -> list[Lay
         num_kv_heads=heads,
         head_dim=head_dim,
         source_width=hidden,
-        **dict.fromkeys(("query_bias", "key_bias", "value_bias", "output_bias"), True),
+        query_bias=True,
+        key_bias=True,
+        value_bias=True,
+        output_bias=True,
     )
     distances = PartSpec(
         name="distance_biases",
