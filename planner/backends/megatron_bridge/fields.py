@@ -77,6 +77,8 @@ FIELDS: tuple[Field, ...] = (
     Field("--fp16", ("mixed_precision.fp16",), "true"),
     Field("--fp8-format", ("mixed_precision.fp8",)),
     Field("--fp8-recipe", ("mixed_precision.fp8_recipe",)),
+    Field("--fp4-format", ("mixed_precision.fp4",)),
+    Field("--fp4-recipe", ("mixed_precision.fp4_recipe",)),
     Field("--grad-reduce-in-bf16", ("mixed_precision.grad_reduce_in_fp32", "ddp.grad_reduce_in_fp32"), "false"),
     Field("--optimizer", ("optimizer.optimizer",)),
     Field("--use-precision-aware-optimizer", ("optimizer.use_precision_aware_optimizer",), "true"),

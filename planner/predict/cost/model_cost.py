@@ -177,9 +177,10 @@ def _kinds(model: ModelSpec, workload: Workload, hardware: Hardware) -> list[Seq
     kinds = range(len(model.layer_kinds))
     trained = [_as_trained(layer_operators(model, kind), workload, hardware) for kind in kinds]
     kept = [with_framework_kept(operators, hardware.physics) for operators in trained]
+    each = hardware.rates.narrow_bytes
     if hardware.eight_bit_inputs:
-        kept = [with_eight_bit_inputs(operators) for operators in kept]
-    return [with_eight_bit_experts(operators) for operators in kept] if hardware.eight_bit_experts else list(kept)
+        kept = [with_eight_bit_inputs(operators, each) for operators in kept]
+    return [with_eight_bit_experts(operators, each) for operators in kept] if hardware.eight_bit_experts else list(kept)
 
 
 def _as_trained(operators: Sequence[Operator], workload: Workload, hardware: Hardware) -> tuple[Operator, ...]:
