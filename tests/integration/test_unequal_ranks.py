@@ -15,70 +15,12 @@ from planner.backends.folders.directory import check_directory
 from planner.backends.folders.emit import emit_plan
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, node_kinds
 from planner.backends.ranks.launch_ranks import end_tree, rank_environment
-from planner.model.load import model_from_data
-from planner.question.problem import Constraints, Workload
-from planner.search.pools.assemble import assemble_pools_plan
-from planner.search.pools.find import find_assignment
 from planner.search.pools.launchable import launchable_plan
-from planner.search.pools.plan import PoolsPlan
-from planner.search.pools.problem import PoolsProblem, complete_pools_problem
-from profiles.catalogue import read_cluster
-from profiles.cluster import Cluster
+from tests.unequal_devices import devices, plan_of, question
 
 SLOWER = 4.0
 """The slow device takes so many times as long."""
-FAST_FLOPS_PER_S = 2e10
 TIMEOUT_S = 400.0
-
-
-def devices(name: str, count: int, slower: float) -> Cluster:
-    """A node of devices as slow as a core, so that computing takes all the time."""
-    rate = FAST_FLOPS_PER_S / slower
-    device = {
-        "name": name,
-        "vendor": "NVIDIA",
-        "architecture": "hopper",
-        "memory_bytes": 2**34,
-        "memory_bandwidth_bytes_per_s": 1e10 / slower,
-        "peak_flops_per_s": {"bf16": rate, "fp32": rate},
-        "num_compute_units": 1,
-        "provenance": {"default": {"confidence": "D", "source": "made up for tests"}},
-    }
-    pool = {
-        "device": device,
-        "num_nodes": 1,
-        "devices_per_node": count,
-        "scale_up": {"kind": "switch", "domain_size": count, "bandwidth_bytes_per_s": 1e10, "latency_s": 1e-6},
-        "nics_per_node": 1,
-        "nic_bandwidth_bytes_per_s": 1e9,
-        "host": {"memory_bytes": 2**34, "link_bandwidth_bytes_per_s": 1e10},
-    }
-    return read_cluster({"schema_version": 1, "name": name, "pools": [pool]}, name)
-
-
-def question(layers: int = 6, batch: int = 8) -> PoolsProblem:
-    """One slow device and two fast ones; a stage on each."""
-    config = {
-        "model_type": "llama",
-        "hidden_size": 256,
-        "intermediate_size": 704,
-        "num_hidden_layers": layers,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 4,
-        "vocab_size": 512,
-        "max_position_embeddings": 256,
-        "tie_word_embeddings": False,
-    }
-    return complete_pools_problem(
-        model_from_data(config, "tiny-llama", "tests"),
-        (devices("slow-core", 1, SLOWER), devices("fast-cores", 2, 1.0)),
-        Workload(global_batch_size=batch, sequence_length=256),
-        Constraints(pins={"pp": 3, "micro_batch_size": 1}, backends=("native",)),
-    )
-
-
-def plan_of(problem: PoolsProblem) -> PoolsPlan:
-    return assemble_pools_plan(problem, find_assignment(problem))
 
 
 def trained(folder: Path, slow_ranks: str) -> list[dict[str, Any]]:
@@ -114,7 +56,8 @@ def by_time(seconds: list[float]) -> list[int]:
 
 @pytest.mark.slow
 def test_stages_on_unequal_ranks_take_their_times_in_the_predicted_order(tmp_path: Path) -> None:
-    plan = plan_of(question())
+    clusters = devices("slow-core", 1, SLOWER), devices("fast-cores", 2, 1.0)
+    plan = plan_of(question(*clusters, layers=6, pp=3, micro_batch_size=1))
     predicted = [stage.microbatch_s for stage in plan.stages]
     runnable = launchable_plan(plan)
     folder = write_emission(emit_plan(runnable, "torchrun"), tmp_path / "files")
