@@ -1,5 +1,9 @@
 """The job under Slurm: ``job.sbatch``, one task a node, each running ``launch.sh`` with its node id.
 
+Over several kinds of nodes it is a heterogeneous job with a component a kind (``#SBATCH hetjob``), and one step over
+all of them (``srun --het-group``); Slurm gives each component's nodes in SLURM_JOB_NODELIST_HET_GROUP_<n> (Slurm's
+page on heterogeneous jobs, 22.05).
+
 Task distribution stays ``block``: another one deals ranks across nodes in turn and breaks the placement.  With named
 hosts it is ``arbitrary``: task i runs on line i of ``$SLURM_HOSTFILE`` (srun(1), Slurm 22.05), and each task verifies
 that.  Site settings (partition, account, time, container) are left to the command line or to the marked lines.
@@ -35,6 +39,10 @@ def launch_files(spec: LaunchSpec) -> LaunchFiles:
         "Slurm's node order, which is the topology's with TopologyPlugin=topology/tree and by name without it;"
         " --switches keeps the job together",
     )
+    if spec.groups:
+        notes += (
+            f"Name the partition, or a --constraint, of each kind of nodes in {JOB_SCRIPT}: Slurm takes any else.",
+        )
     if spec.vendor in GRES:
         notes += (f"The devices are asked for as --gres={GRES[spec.vendor]}: the name in your gres.conf may differ.",)
     return LaunchFiles(files, f"sbatch {JOB_SCRIPT}", frozenset({torchrun.LAUNCH_SCRIPT}), notes)

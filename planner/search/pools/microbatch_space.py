@@ -188,9 +188,9 @@ class MicrobatchSpace:
         if relaxed is None:
             return None
         at, most = self._useful(peak_limit_s), relaxed.most_stages
-        in_flight = np.minimum(np.arange(1, self._positions(at, most) + 1), self.num_microbatches).astype(float)
+        positions = self._positions(at, most)
         parts = tuple(
-            mesh_table(self.meshes[index], self.classes, in_flight, self.plain_s[index] <= peak_limit_s) for index in at
+            mesh_table(self.meshes[index], self.classes, positions, self.plain_s[index] <= peak_limit_s) for index in at
         )
         time_s, late_s = _stacked([part.time for part in parts], np.inf), _stacked([part.late for part in parts], 0.0)
         tables = self._assignment_tables(at, time_s, late_s, most)
