@@ -103,7 +103,7 @@ FLAT_STEP_BYTES = 6.0
 flatten_dense_tensors_aligned and its cast; InternEvo, solver/optimizer/hybrid_zero_optim.py, _step)."""
 MEGATRON_DEEPSPEED = replace(
     MEGATRON_2021, name="Megatron-DeepSpeed", backend="megatron-deepspeed",
-    traits=replace(megatron_deepspeed.MEGATRON_DEEPSPEED, blocking_hops=True, accumulation_bytes=6.0),
+    traits=replace(megatron_deepspeed.MEGATRON_DEEPSPEED_PIPELINE, accumulation_bytes=6.0),
     step_bytes=FLAT_STEP_BYTES,
 )  # fmt: skip
 """MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience),
@@ -199,13 +199,11 @@ BF16_OPTIMIZER = replace(
     MEGATRON_2021, name="Megatron-DeepSpeed, bf16", backend="megatron-deepspeed", gradient_dtype="fp32",
     traits=replace(
         megatron.MEGATRON_2021, reduce_bucket_elements=deepspeed.DEEPSPEED.reduce_bucket_elements, blocking_hops=True,
-        accumulation_bytes=26.0,
+        accumulation_bytes=megatron_deepspeed.MEGATRON_DEEPSPEED_PIPELINE.accumulation_bytes,
     ),
 )  # fmt: skip
 """DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32, beside 16-bit ones
-(runtime/bf16_optimizer.py).  For each micro-batch it clears the 16-bit gradient (2 bytes a parameter), autograd adds to
-it (6), a copy in fp32 is made (6) and added to the accumulator (12) (@38327e07f, lines 316-362; runtime/pipe/engine.py
-854-867): 26 bytes."""
+(runtime/bf16_optimizer.py; bytes: ``megatron_deepspeed.MEGATRON_DEEPSPEED_PIPELINE``)."""
 MEGASCALE = Flavour("MegaScale", backend="megascale", zero_stage=2, overlap_tp=True, traits=megascale.MEGASCALE)
 """ZeRO-2, chunks of an interleaved pipeline, tensor-parallel collectives fused with matmuls (arXiv 2402.15627, sections
 2 and 3.2)."""
