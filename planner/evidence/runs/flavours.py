@@ -178,13 +178,17 @@ SIMUMAX = Flavour(
 INTERNEVO = Flavour(
     "InternEvo", backend="internevo", gradient_dtype="bf16", sequence_parallel=False, memory="process",
     step_bytes=FLAT_STEP_BYTES,
-    traits=replace(TUNED, launch_s=EAGER_LAUNCH_S, unfused=frozenset({"norm", "cross_entropy"})),
+    traits=replace(
+        TUNED, launch_s=EAGER_LAUNCH_S, unfused=frozenset({"norm", "cross_entropy"}), accumulation_bytes=6.0
+    ),
 )  # fmt: skip
 """Eager PyTorch.  Norms take a copy of the hidden states in fp32, and are replayed where layers are not; logits turn to
 fp32, from which accuracy and perplexity of every micro-batch are made beside the loss (InternLM/InternEvo@c628a8c,
 internlm/model/modeling_internlm.py, _dropout_and_norm_attn and dropout_selective_checkpoint; core/naive_amp.py:157;
 model/metrics.py, AccPerplex.update).  Counted as several passes of PyTorch's own operators, which is more than its
-norms move (46 bytes an element, counted 90) and less than its loss and metrics do (about 75 a logit, counted 45)."""
+norms move (46 bytes an element, counted 90) and less than its loss and metrics do (about 75 a logit, counted 45).
+Autograd sums 16-bit gradients once a micro-batch; they are reduced after the last one
+(solver/optimizer/hybrid_zero_optim.py)."""
 JAX = Flavour(
     "JAX / MaxText", backend="maxtext", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
     shards_by_default=True,
