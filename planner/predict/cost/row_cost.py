@@ -162,9 +162,7 @@ class CostModel:
         tensors, rows = self._tensors_per_parameter(cost, key), rows_as_run(rows, self.hardware.physics)
         dense, expert = with_orthogonalization(parallelisms(rows, tensors), self._asked, cost, key, rows.pp)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
-        times_s = self._layer_times_s(cost, key, dense, expert)
-        attention_s = (layers.attention_forward_s[key], layers.attention_backward_s[key])
-        forward_s, backward_s = with_documents(times_s, attention_s, rows, self.documents, self.workload)
+        forward_s, backward_s = self._layer_times_s(rows, cost, key, (dense, expert))
         front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
         of_model, each = (self.model, self.workload, cost), self.hardware.rates.narrow_bytes
         copies = each if self.hardware.eight_bit_weights else 0.0
@@ -349,10 +347,10 @@ class CostModel:
         return per_parameter
 
     def _layer_times_s(
-        self, cost: ModelCost, key: Ints, dense: DataParallelism, expert: DataParallelism
+        self, rows: StrategyRows, cost: ModelCost, key: Ints, groups: tuple[DataParallelism, DataParallelism]
     ) -> tuple[Array, Array]:
-        """Forward and backward of every layer kind with ZeRO-2/3 traffic: two [R, N]."""
-        layers = cost.layers
+        """Forward and backward of every layer kind with ZeRO-2/3 traffic and uneven documents: two [R, N]."""
+        layers, (dense, expert) = cost.layers, groups
         forward_s, backward_s = layers.forward_s[key], layers.backward_s[key]
         if np.any(dense.zero >= 2):
             for kind in range(forward_s.shape[1]):
@@ -363,7 +361,8 @@ class CostModel:
                 )
                 before = forward_s[:, kind], backward_s[:, kind]
                 forward_s[:, kind], backward_s[:, kind] = with_traffic(units, self.workload, self.hardware, *before)
-        return forward_s, backward_s
+        attention_s = layers.attention_forward_s[key], layers.attention_backward_s[key]
+        return with_documents((forward_s, backward_s), attention_s, rows, self.documents, self.workload)
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """Working copies of ZeRO-2/3, and buckets."""
