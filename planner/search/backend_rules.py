@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 
 from planner.backends.asked import inside, the_software, why_not_these_devices
 from planner.backends.backend import Software
@@ -64,6 +65,11 @@ class BackEndRules:
             return "alltoall"
         return self._space.dispatcher(self.given(Strategy(ep=ep, etp=etp)))
 
+    def checks(self) -> list[Callable[[RuleInput], bool]]:
+        """The parts of ``refuses``: a strategy without a split is refused where one of them is true."""
+        rules = [partial(_breaks, rule) for rule in self._space.rules.strategy_rules]
+        return [lambda given: self._refuses_all or bool(self._unknown_dispatcher(given.strategy)), *rules]
+
     def breaking(self, strategy: Strategy) -> list[SpaceRule]:
         """The rules themselves that a strategy breaks, beside those about the model alone."""
         given = self.given(strategy)
@@ -91,6 +97,10 @@ class BackEndRules:
             nic_transport=self._nic_transport,
             layers_per_chunk=chunk_layers,
         )
+
+
+def _breaks(rule: SpaceRule, given: RuleInput) -> bool:
+    return rule.check(given) is not None
 
 
 def why_none_there(wanted: Software, problem: Problem) -> list[str]:

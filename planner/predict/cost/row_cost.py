@@ -15,7 +15,7 @@ import numpy as np
 from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
 from planner.predict.cost.as_run import rows_as_run
-from planner.predict.cost.data_parallel import tail_s, with_traffic
+from planner.predict.cost.data_parallel import TailCost, tail_s, with_traffic
 from planner.predict.cost.fixed_bytes import FixedBytes
 from planner.predict.cost.frozen_weights import FrozenBytes, frozen_bytes, frozen_working_bytes, gathered_unit
 from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
@@ -241,7 +241,7 @@ class CostModel:
         back = with_traffic(back_units, *at_work, last.forward_s[key], last.backward_s[key])
         return front, back, head_dense, copied
 
-    def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
+    def tail_parts_s(self, cost: RowCost | TailCost, dense: Array, expert: Array) -> tuple[Array, Array]:
         """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""
         out, share = [], cost.dense_window_share
         kinds = (dense, cost.dense_parallel, share), (expert, cost.expert_parallel, 1.0 - share)
