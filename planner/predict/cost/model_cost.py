@@ -39,7 +39,7 @@ from planner.predict.memory.framework_memory import with_eight_bit_experts, with
 from planner.predict.trained_operators import WIDE_BYTES, paired_head, trained_operators
 from planner.question.problem import Workload
 from planner.strategy.strategy import Relief
-from solver.arrays import Array
+from solver.arrays import Array, Ints
 
 KEYS_AT_A_TIME = 16_384
 """Keys whose layers are timed at a time: their columns stay in the processor's cache."""
@@ -135,6 +135,12 @@ class ModelCost:
     """Part of what the head keeps that is not of logits: [K]."""
     logits: Array
     """Logits of a micro-batch: [K]."""
+
+    def of_layers(self, key: Ints, kind_counts: Array) -> Array:
+        """Part of the model's dense parameters that its layers have: [R]."""
+        layers = self.layers.dense_parameters[key] @ kind_counts
+        ends = self.embedding.dense_parameters[key] + self.head.dense_parameters[key]
+        return np.asarray(layers / np.maximum(layers + ends, 1.0))
 
 
 def model_cost(

@@ -14,6 +14,7 @@ import numpy as np
 from planner.model.operator import Operator
 from planner.predict.memory.states import WEIGHT_BYTES, StateBytes
 from planner.predict.physics.physics import Physics
+from planner.strategy.rows import StrategyRows
 from solver.arrays import Array, Ints
 
 STEP_WORKSPACE_BYTES = 2.0 * 2.0**25
@@ -82,11 +83,21 @@ def with_eight_bit_inputs(operators: Sequence[Operator]) -> tuple[Operator, ...]
     )
 
 
-def with_eight_bit_copies(state: StateBytes, zero: Ints, *, copied: bool) -> StateBytes:
-    """State of expert parameters with 8-bit copies where they are ``copied``; ZeRO-3 casts what it gathers: [R]."""
+def with_eight_bit_copies(state: StateBytes, rows: StrategyRows, *, copied: bool) -> StateBytes:
+    """State of expert parameters with 8-bit copies where they are ``copied``: [R]."""
     if not copied:
         return state
-    return replace(state, weights=state.weights + np.where(zero >= 3, 0.0, EIGHT_BIT_COPIES))
+    return replace(state, weights=state.weights + eight_bit_copies(rows.zero, rows.fp8_parameters.astype(float)))
+
+
+def eight_bit_copies(zero: Ints, stored: Array) -> Array:
+    """Bytes a parameter of 8-bit copies beside 16-bit weights: [R].
+
+    ZeRO-3 casts what it gathers.  Weights that are ``stored`` in 8 bit, as they stand and transposed, have nothing
+    beside them and take as much as 16-bit ones.
+    """
+    copies: Array = np.where((zero >= 3) | (stored > 0), 0.0, EIGHT_BIT_COPIES)
+    return copies
 
 
 def gates_by_name(operators: Sequence[Operator]) -> dict[str, Operator]:
