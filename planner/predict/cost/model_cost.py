@@ -129,8 +129,7 @@ class ModelCost:
     """What the exchange of routed tokens holds all the time: [K]."""
     table_copy_parameters: Array
     """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
-    table_copy_bytes: Array
-    """The same of its frozen bytes: [K]."""
+    table_copy_bytes: Array  # the same of its frozen bytes: [K]
     head_inputs_bytes: Array
     """Part of what the head keeps that is not of logits: [K]."""
     logits: Array
@@ -138,9 +137,8 @@ class ModelCost:
 
     def of_layers(self, key: Ints, kind_counts: Array) -> Array:
         """Part of the model's dense parameters that its layers have: [R]."""
-        layers = self.layers.dense_parameters[key] @ kind_counts
-        ends = self.embedding.dense_parameters[key] + self.head.dense_parameters[key]
-        return np.asarray(layers / np.maximum(layers + ends, 1.0))
+        layers, first, last = (each.dense_parameters[key] for each in (self.layers, self.embedding, self.head))
+        return np.asarray((own := layers @ kind_counts) / np.maximum(own + first + last, 1.0))
 
 
 def model_cost(
