@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from planner.model.spec import Modality
-from planner.question.fp8_recipes import Fp8RecipeName
+from planner.question.fp8_recipes import FP8_RECIPES, Fp8RecipeName
 from planner.question.optimizer_states import OptimizerStates
 from planner.question.optimizers import OptimizerName
 from planner.question.routing import ExpertLoad
@@ -31,7 +31,8 @@ class WorkKind(Document):
     fp8_recipe: Fp8RecipeName | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="how operands of 8-bit matrix products are scaled, with precision fp8; absent = the back-end's own",
+        description="how operands of narrow matrix products are scaled, with precision fp8; nvfp4 takes them in 4 bit;"
+        " absent = the back-end's own",
     )
     optimizer: OptimizerName = "adam"
     optimizer_states: OptimizerStates | None = Field(
@@ -81,6 +82,11 @@ class WorkKind(Document):
         if self.fp8_recipe is not None and self.precision != "fp8":
             raise ValueError(f"/fp8_recipe: {self.precision} has nothing to scale; use precision fp8")
         return self
+
+    @property
+    def matmul_format(self) -> str:
+        """What the layers' matrix products take: the precision, or the format of a recipe (fp4 of nvfp4)."""
+        return self.precision if self.fp8_recipe is None else FP8_RECIPES[self.fp8_recipe].format
 
     @property
     def trained(self) -> Training:

@@ -138,8 +138,10 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
     if strategy.zero_stage >= 2 and strategy.tp * strategy.cp > 1:
         lines.append("Megatron-FSDP with tp or cp > 1 only warns: both want another CUDA_DEVICE_MAX_CONNECTIONS.")
     if workload.precision == "fp8":
-        kept = "kept in 8 bit (--fp8-param-gather)" if strategy.fp8_parameters else "kept and gathered in bf16"
-        lines.append(f"fp8: weights of layers are {kept}; those of token table, head and norms in bf16.")
+        form = workload.matmul_format
+        wide = f"kept and gathered in bf16 (no --{form}-param-gather)"
+        kept = "kept in 8 bit (--fp8-param-gather)" if strategy.fp8_parameters else wide
+        lines.append(f"{form}: weights of layers are {kept}.")
     lines += overlap_assumptions(plan)
     lines += mixer_assumptions(plan)
     if "activation" in strategy.recompute_modules and any(kind.mlp for kind in used_kinds(model)):

@@ -83,6 +83,8 @@ FIELDS: tuple[Field, ...] = (
         ("mixed_precision.reuse_grad_buf_for_mxfp8_param_ag", "ddp.reuse_grad_buf_for_mxfp8_param_ag"),
         "true",
     ),
+    Field("--fp4-format", ("mixed_precision.fp4",)),
+    Field("--fp4-recipe", ("mixed_precision.fp4_recipe",)),
     Field("--grad-reduce-in-bf16", ("mixed_precision.grad_reduce_in_fp32", "ddp.grad_reduce_in_fp32"), "false"),
     Field("--optimizer", ("optimizer.optimizer",)),
     Field("--use-precision-aware-optimizer", ("optimizer.use_precision_aware_optimizer",), "true"),

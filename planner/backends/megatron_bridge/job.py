@@ -153,7 +153,9 @@ def _run_words(settings: Settings, where: str) -> list[str]:
         count = settings.value(path)
         words += [flag, str(count)] if count is not None and layout is None else []
     settings.value("mixed_precision")  # a precision that is not known is asked for
-    if any(settings.value(path) for path in _FP8) or settings.value("mixed_precision.fp4"):
+    if settings.value("mixed_precision.fp4"):
+        words += ["--bf16", "--fp4-format", str(settings.value("mixed_precision.fp4"))]
+    elif any(settings.value(path) for path in _FP8):
         words += ["--bf16", "--fp8-format", str(settings.value(*_FP8) or "e4m3")]
     else:
         words += ["--fp16"] if settings.value("mixed_precision.fp16") else ["--bf16"]

@@ -112,8 +112,6 @@ def _recipe_values(settings: Settings) -> list[str]:
         lines.append(f"model.cpu_offloading_num_layers={settings.value('model.cpu_offloading_num_layers')}")
     if settings.value("comm_overlap.delay_wgrad_compute"):
         lines.append("comm_overlap.delay_wgrad_compute=True")
-    if settings.value("mixed_precision.fp4"):
-        lines.append(f"mixed_precision.fp4={settings.value('mixed_precision.fp4')} (fp8 is predicted)")
     fsdp = settings.value("ddp.use_megatron_fsdp", "dist.use_megatron_fsdp")
     if fsdp and settings.value("mixed_precision.fp8_param_gather", "ddp.fp8_param_gather"):
         lines.append("fp8_param_gather with Megatron-FSDP (parameters are predicted as gathered in bf16)")

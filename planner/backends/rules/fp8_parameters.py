@@ -17,8 +17,8 @@ UPDATES = frozenset({"adam", "adam_bf16_states", "adam_precision_aware", "sgd"})
 
 def fp8_parameters_problem(workload: Workload, zero_stage: int, *, optimizer_offload: bool) -> str | None:
     """Why weights would not be stored in 8 bit; None where they can be."""
-    if workload.precision != "fp8":
-        return f"fp8_parameters needs precision fp8, not {workload.precision}"
+    if workload.matmul_format != "fp8":
+        return f"fp8_parameters needs products in fp8, not {workload.matmul_format}"
     if zero_stage != 1:
         return f"fp8_parameters needs the distributed optimizer: zero_stage 1, not {zero_stage}"
     if workload.optimizer not in UPDATES:

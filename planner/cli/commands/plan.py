@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ from planner.cli.backend_names import parse_backends, parse_emitted, require_fil
 from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
 from planner.cli.planning import Wanted, answer, search_options
-from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_flags
+from planner.cli.pools import answer_pools, named_pools, pools_backends, pools_problem, refuse_flags
 from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, build_problem
 from planner.cli.remote_question import remote_question
 from planner.cli.script_flags import (
@@ -179,6 +179,6 @@ def _plan_over_pools(
     """One pipeline over unequal pools, which knows fewer flags."""
     others = {"--trace": wanted.trace is not None, **others}
     known = {"--profile": asked.profile not in {"auto", "none"}, "--calibration": asked.calibration is not None}
-    refuse_flags({**known, **others}, asked.space, wanted.emitted)
-    problem = pools_problem(asked.model, clusters, asked.work, asked.space)
-    answer_pools(problem, time_limit_s, wanted.plan_out, wanted.quiet, wanted.output)
+    refuse_flags({**known, **others}, asked.space)
+    space = replace(asked.space, backends=pools_backends(asked.space.backends, wanted.emitted))
+    answer_pools(pools_problem(asked.model, clusters, asked.work, space), time_limit_s, wanted)

@@ -198,7 +198,7 @@ def problem_hardware(problem: Problem, physics: Physics) -> Hardware:
     """
     return hardware_of(
         problem.cluster,
-        problem.workload.precision,
+        problem.workload.matmul_format,
         problem.profile,
         problem.calibration,
         replace(physics, dropout=problem.workload.dropout),

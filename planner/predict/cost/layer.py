@@ -302,7 +302,9 @@ def _add_tp(
     scatter_s = hardware.groups_collective_s("reduce_scatter", size, keys.tp_groups)
     gather_s = scatter_s
     if hardware.rates.casts:
-        gather_s = hardware.groups_collective_s("all_gather", gathered_bytes(size, narrow=True), keys.tp_groups)
+        gather_s = hardware.groups_collective_s(
+            "all_gather", gathered_bytes(size, narrow=hardware.rates.narrow_bytes), keys.tp_groups
+        )
     elif hardware.measured_links is not None:
         gather_s = hardware.groups_collective_s("all_gather", size, keys.tp_groups)
     late_s = hardware.physics.collective_skew_s * np.sqrt(2.0 * np.log(keys.tp))

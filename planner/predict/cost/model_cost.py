@@ -125,8 +125,7 @@ class ModelCost:
     head: EndTable
     entry_bytes: Array
     """The tensor between two layers (and between two stages): [K]."""
-    exchange_bytes: Array
-    """What the exchange of routed tokens holds all the time: [K]."""
+    exchange_bytes: Array  # what the exchange of routed tokens holds all the time: [K]
     table_copy_parameters: Array
     """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
     table_copy_bytes: Array  # the same of its frozen bytes: [K]
@@ -137,8 +136,8 @@ class ModelCost:
 
     def of_layers(self, key: Ints, kind_counts: Array) -> Array:
         """Part of the model's dense parameters that its layers have: [R]."""
-        layers, first, last = (each.dense_parameters[key] for each in (self.layers, self.embedding, self.head))
-        return np.asarray((own := layers @ kind_counts) / np.maximum(own + first + last, 1.0))
+        ends = self.embedding.dense_parameters[key] + self.head.dense_parameters[key]
+        return np.asarray(1.0 - ends / np.maximum(ends + self.layers.dense_parameters[key] @ kind_counts, 1.0))
 
 
 def model_cost(
@@ -181,9 +180,10 @@ def _kinds(model: ModelSpec, workload: Workload, hardware: Hardware) -> list[Seq
     kinds = range(len(model.layer_kinds))
     trained = [_as_trained(layer_operators(model, kind), workload, hardware) for kind in kinds]
     kept = [with_framework_kept(operators, hardware.physics) for operators in trained]
+    each = hardware.rates.narrow_bytes
     if hardware.eight_bit_inputs:
-        kept = [with_eight_bit_inputs(operators) for operators in kept]
-    return [with_eight_bit_experts(operators) for operators in kept] if hardware.eight_bit_experts else list(kept)
+        kept = [with_eight_bit_inputs(operators, each) for operators in kept]
+    return [with_eight_bit_experts(operators, each) for operators in kept] if hardware.eight_bit_experts else list(kept)
 
 
 def _as_trained(operators: Sequence[Operator], workload: Workload, hardware: Hardware) -> tuple[Operator, ...]:
