@@ -26,7 +26,7 @@ class BackEndRules:
 
     def refuses(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> bool:
         """Whether the back-end cannot run the strategy (with this split, once there is one)."""
-        if self._refuses_all or self._unknown_dispatcher(strategy):
+        if self._refuses_all or self._unknown_dispatcher(strategy) or self._wide_weights(strategy):
             return True
         return self._space.rules.refuses(self.given(strategy, chunk_layers))
 
@@ -50,6 +50,10 @@ class BackEndRules:
         if unknown := self._unknown_dispatcher(strategy):
             source = "columns of its space (dispatchers)"
             found.append(Finding(f"{self.software.name}.dispatcher", unknown, source, fields=("dispatcher",)))
+        if self._wide_weights(strategy):
+            wrong = "it stores weights in 16 bit (fp8_parameters)"
+            source = "columns of its space (fp8_parameters)"
+            found.append(Finding(f"{self.software.name}.fp8_parameters", wrong, source, fields=("fp8_parameters",)))
         return found
 
     def _unknown_dispatcher(self, strategy: Strategy) -> str:
@@ -58,6 +62,10 @@ class BackEndRules:
         if strategy.ep == 1 or strategy.dispatcher in known:
             return ""
         return f"routed tokens are sent by {' or '.join(known)}, not {strategy.dispatcher} (dispatcher)"
+
+    def _wide_weights(self, strategy: Strategy) -> bool:
+        """Whether 8-bit weights are asked of a back-end that has none."""
+        return strategy.fp8_parameters and not self._space.columns.fp8_parameters
 
     def dispatcher(self, ep: int, etp: int) -> Dispatcher:
         """How the back-end sends routed tokens where nobody says it: nothing to send without expert parallelism."""

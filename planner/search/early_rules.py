@@ -31,7 +31,8 @@ OF_CORES = frozenset(
 )
 OF_LAYOUTS = OF_CORES | {"schedule", "vpp", "microbatch_group_size", "axis_order"}
 OF_SHARDINGS = OF_LAYOUTS | {
-    *("dp_replicate", "dp_shard", "zero_stage", "optimizer_offload", "overlap_grad_reduce", "overlap_param_gather")
+    *("dp_replicate", "dp_shard", "zero_stage", "optimizer_offload", "overlap_grad_reduce", "overlap_param_gather"),
+    "fp8_parameters",
 }
 """Fields that are decided at each level of the space; the rest, of memory relief, is decided by the leaf."""
 COMPLETE = FIELDS | {"dp"}

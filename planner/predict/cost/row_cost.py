@@ -160,7 +160,8 @@ class CostModel:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
         cost, key = keyed or self.keyed(rows)
         tensors, rows = self._tensors_per_parameter(cost, key), rows_as_run(rows, self.hardware.physics)
-        dense, expert = with_orthogonalization(parallelisms(rows, tensors), self._asked, cost, key, rows.pp)
+        shared = parallelisms(rows, tensors, cost.of_layers(key, self.kind_counts))
+        dense, expert = with_orthogonalization(shared, self._asked, cost, key, rows.pp)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(rows, cost, key, (dense, expert))
         front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
@@ -203,9 +204,7 @@ class CostModel:
             fixed=fixed,
             fixed_bytes=fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches),
             dense_state=states[0][0],
-            expert_state=with_eight_bit_copies(
-                states[1][0], rows.zero, copied=self.hardware.eight_bit_experts, each=each
-            ),
+            expert_state=with_eight_bit_copies(states[1][0], rows, copied=self.hardware.eight_bit_experts, each=each),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
