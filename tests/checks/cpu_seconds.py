@@ -68,9 +68,8 @@ class Costs:
         files: dict[str, float] = defaultdict(float)
         for name, seconds in self.seconds.items():
             files[name.partition("::")[0]] += seconds
-        write(
-            f"CPU seconds: collecting {self.collecting_s:.1f}, {len(self.seconds)} tests {sum(self.seconds.values()):.1f}"
-        )
+        all_s = sum(self.seconds.values())
+        write(f"CPU seconds: collecting {self.collecting_s:.1f}, {len(self.seconds)} tests {all_s:.1f}")
         for table in (files, self.seconds):
             for name, seconds in sorted(table.items(), key=lambda each: -each[1])[:DEAREST]:
                 write(f"{seconds:9.2f}  {name}")
