@@ -10,7 +10,8 @@ from planner.cli.emitting import emission_data, emission_lines
 from planner.cli.options import ObjectiveChoice
 from planner.cli.output import talk, to_json, write_answer
 from planner.cli.planning import Afterwards, Wanted
-from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, read_constraints, read_workload, whole_number
+from planner.cli.problem_inputs import SpaceFlags, read_constraints, read_workload, whole_number
+from planner.cli.workload_flags import WorkloadFlags
 from planner.errors import BackEndRefused, Conflict, DocumentInvalid
 
 if TYPE_CHECKING:

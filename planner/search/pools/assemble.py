@@ -40,7 +40,7 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
     workload, step_s = problem.workload, found.step_s
     tokens, flops = real_tokens_per_step(workload), step_flops(problem.model, workload)
     peak = sum(
-        cluster.num_devices * cluster.pools[0].device.peak_flops_per_s.get(workload.precision, 0.0)
+        cluster.num_devices * cluster.pools[0].device.peak_flops_per_s.get(workload.matmul_format, 0.0)
         for cluster in problem.clusters
     )
     slowest_s = space.num_microbatches * max(stage.microbatch_s for stage in stages)

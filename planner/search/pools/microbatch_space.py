@@ -251,7 +251,7 @@ def _ideal_layer_s(problem: PoolsProblem, hardware: Hardware, devices: int, samp
         passes * sum(forward_flops(operator, workload.sequence_length) for operator in layer_operators(model, kind))
         for kind in range(len(model.layer_kinds))
     )
-    peak = hardware.pool.device.peak_flops_per_s.get(workload.precision, math.inf)
+    peak = hardware.pool.device.peak_flops_per_s.get(workload.matmul_format, math.inf)
     return float(flops * workload.sequence_length * samples / (devices * peak))
 
 
