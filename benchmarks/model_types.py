@@ -154,6 +154,7 @@ def image_part_types() -> set[str]:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     from planner.model.hf_config.tables.images import IMAGE_MODELS
+    from planner.model.hf_config.tables.later_images import OPTIONAL_PARTS
 
     def within(config: Any) -> set[str]:
         found = set()
@@ -163,7 +164,7 @@ def image_part_types() -> set[str]:
                 found |= {part.model_type} | within(part)
         return found
 
-    return {kind for family in IMAGE_MODELS for kind in within(CONFIG_MAPPING[family]()) if kind}
+    return {kind for family in IMAGE_MODELS for kind in within(CONFIG_MAPPING[family]()) if kind} | OPTIONAL_PARTS
 
 
 def _listed(config: Any, base: set[str]) -> dict[str, Any]:

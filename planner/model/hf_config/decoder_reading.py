@@ -151,7 +151,8 @@ def read_attention(keys: ClassKeys, table: Decoder, hidden: int) -> AttentionSpe
 
 def read_latent(keys: ClassKeys, table: Decoder) -> AttentionSpec:
     """Multi-head latent attention (arXiv 2405.04434, section 2.1); the bias reaches the down projections too."""
-    heads, rope_dim = keys.integer(table.heads), keys.integer("qk_rope_head_dim")
+    heads = keys.integer(table.heads)
+    rope_dim = keys.integer("qk_rope_head_dim", minimum=0 if table.position == "none" else 1)
     bias = keys.on(table.qkv_bias)
     return AttentionSpec(
         kind="mla",

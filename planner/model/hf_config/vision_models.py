@@ -144,6 +144,7 @@ VISION_MODELS: dict[str, tuple[str, Projected]] = {
     "qwen3_5": ("qwen3_5_text", _qwen3_5),
     "qwen3_5_moe": ("qwen3_5_moe_text", _qwen3_5),
     "qwen3_vl": ("qwen3_vl_text", _qwen3),
+    "qwen4_exp": ("qwen4_exp_text", _qwen3_5),
     "qwen3_vl_moe": ("qwen3_vl_moe_text", _qwen3),
     "smolvlm": ("llama", _idefics3),
 }
