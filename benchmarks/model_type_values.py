@@ -187,6 +187,19 @@ LISTED: dict[str, dict[str, Any]] = {
         "vision_config": {"model_type": "gemma4_unified_vision", "mm_embed_dim": 96, "output_proj_dims": 96},
         "audio_config": {"model_type": "gemma4_unified_audio", "audio_embed_dim": 40},
     },
+    "dots3_note": {
+        "text_config.hidden_size": 96,
+        "vision_config.adapter_out_dim": 96,
+        "audio_config.adapter_out_dim": 96,
+    },
+    "fun_asr_nano": {"adaptor_config": {"hidden_size": 96, "num_attention_heads": 4, "num_hidden_layers": 3}},
+    "phi4_multimodal": {
+        "audio_config.hidden_size": 96,
+        "audio_config.num_attention_heads": 6,
+        "audio_config.ext_pw_out_channel": 96,
+        "audio_config.depthwise_separable_out_channel": 96,
+        "audio_config.num_blocks": 3,
+    },
     "muse_glimmer": {"out_hidden_size": 384},
     "muse_spark": {"out_hidden_size": 384, "text_config.hidden_size": 96, "audio_config.out_hidden_size": 96},
     "step3p7": {

@@ -109,7 +109,10 @@ def class_defaults() -> dict[str, Any]:
     from planner.model.hf_config.vision_models import VISION_MODELS
 
     audio = {
+        "blip",
         "blip_2_qformer",
+        "blip_text_model",
+        "blip_vision_model",
         "idefics",
         "idefics_vision",
         "mllama_text_model",

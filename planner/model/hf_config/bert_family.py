@@ -52,9 +52,9 @@ class Bert:
     causal: str = "is_decoder"
 
 
-def import_bert(reader: ConfigReader, name: str, family: str) -> ModelSpec:
-    """Read an encoder of the BERT kind with its language model's head."""
-    table, keys = BERTS[family], ClassKeys(reader, family)
+def import_bert(reader: ConfigReader, name: str, family: str, table: Bert | None = None) -> ModelSpec:
+    """Read an encoder of the BERT kind with its language model's head; ``table``: where it is inside a config."""
+    table, keys = table or BERTS[family], ClassKeys(reader, family)
     if reader.boolean("add_cross_attention", default=False):
         reader.refuse("add_cross_attention", "is not read: there is no encoder beside this model")
     hidden = keys.width(table.hidden)

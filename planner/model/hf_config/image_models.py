@@ -12,7 +12,8 @@ from typing import Any
 from planner.model.hf_config.class_keys import ClassKeys, class_defaults
 from planner.model.hf_config.image_parts import Part, attention, linear, mlp, norm, scores, table
 from planner.model.hf_config.reader import ConfigReader
-from planner.model.hf_config.vit_towers import VITS, ImageTower, read_vit
+from planner.model.hf_config.vit_towers import ImageTower, read_vit
+from planner.model.hf_config.vits import VITS
 from planner.model.spec import ModelSpec, TowerSpec, VisionSpec
 
 TextImporter = Callable[[ConfigReader, str, str], ModelSpec | None]

@@ -77,9 +77,64 @@ def inner_layer_norms(*, attention: bool) -> PartsOf:
     return parts
 
 
+def delay_scale(_: ClassKeys, hidden: int, __: LayerSpec, ___: int) -> tuple[PartSpec, ...]:
+    """A scale of the norm before the MLP, made once a pass from the delay through 32 features (voxtral_realtime)."""
+    learned = 2 * 32 * hidden
+    return (PartSpec(name="delay_scale", kind="scale", block="mlp", in_features=hidden, learned=learned),)
+
+
 def segments(_: ClassKeys, hidden: int) -> Ends:
     """A table of two segments, text and image (kosmos-2.5)."""
     return (PartSpec(name="segment_table", kind="table", in_features=hidden, learned=2 * hidden),), ()
+
+
+def large4_layers(keys: ClassKeys, hidden: int, layers: list[LayerSpec]) -> list[LayerSpec]:
+    """Learned scales of the softmax, indexers that norm their input, and layers whose keys do not rotate."""
+    sources = keys.reader.integers("kv_source_layers", list(range(len(layers))))
+    if sources != list(range(len(layers))):
+        keys.reader.refuse("kv_source_layers", "asks for key-values shared between layers, which are not modelled here")
+    rotated = keys.reader.integers("no_rope_layers", [int((index + 1) % 4 != 0) for index in range(len(layers))])
+    if len(rotated) != len(layers):
+        keys.reader.refuse("no_rope_layers", f"must hold one entry a layer ({len(layers)}), holds {len(rotated)}")
+        rotated = [1] * len(layers)
+    found = []
+    for layer, rope in zip(layers, rotated, strict=True):
+        attention = softmax_of(layer)
+        assert attention is not None
+        parts = [PartSpec(name="softmax_scale", kind="scale", in_features=attention.num_heads, bias=True)]
+        if attention.indexer is not None and not attention.indexer.reuses_choice:
+            heads = attention.indexer.num_heads
+            parts += [
+                PartSpec(name="index_input_norm", kind="norm", in_features=hidden, bias=True),
+                PartSpec(name="index_softmax_scale", kind="scale", in_features=heads, bias=True),
+            ]
+        formed = layer if rope else changed(layer, qk_rope_head_dim=0)
+        found.append(formed.model_copy(update={"parts": (*layer.parts, *parts)}))
+    return found
+
+
+def text_expert_width(keys: ClassKeys) -> int:
+    """Width of the experts of text: the first of two (ernie4_5_vl_moe)."""
+    return _two_widths(keys)[0]
+
+
+def _two_widths(keys: ClassKeys) -> list[int]:
+    widths = keys.reader.integers("moe_intermediate_size", [1536, 512])
+    if len(widths) != 2 or not all(widths):
+        keys.reader.refuse("moe_intermediate_size", "must hold two widths: of the experts of text, and of images")
+        widths = [1, 1]
+    return widths
+
+
+def image_experts(keys: ClassKeys, _: int, layers: list[LayerSpec]) -> list[LayerSpec]:
+    """A second set of experts in every routed layer, for tokens of images."""
+    width = _two_widths(keys)[1]
+    return [
+        layer
+        if layer.moe is None
+        else layer.model_copy(update={"moe": layer.moe.model_copy(update={"image_intermediate_size": width})})
+        for layer in layers
+    ]
 
 
 def pooled_indexer(keys: ClassKeys, hidden: int, layers: list[LayerSpec]) -> list[LayerSpec]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from planner.model.hf_config.mechanisms import DSA
-
 _ENCODER_DECODER = "an encoder beside the decoder, with cross-attention"
 _AUDIO = "an audio tower"
 
 _BY_MECHANISM: dict[str, str] = {
-    DSA: "dots3_note mistral_large4",
     "an audio tower beside a vision tower that the timm library defines": "gemma3n",
     "attention to the keys and values of another model": "gemma4_assistant gemma4_unified_assistant",
     "blocks of bytes with towers of their own": "blt",
@@ -17,12 +14,9 @@ _BY_MECHANISM: dict[str, str] = {
     "hashed or segment-wise attention": "reformer xlnet",
     _ENCODER_DECODER: "encoder-decoder florence2 pix2struct pp_formulanet seamless_m4t seamless_m4t_v2 t5gemma2"
     " trocr udop vision-encoder-decoder",
-    _AUDIO: "fun_asr_nano kyutai_speech_to_text musicgen musicgen_melody nemo_speechlm phi4_multimodal"
-    " qwen2_5_omni qwen3_omni_moe vibevoice_asr voxtral_realtime",
+    _AUDIO: "kyutai_speech_to_text musicgen musicgen_melody nemo_speechlm  qwen2_5_omni qwen3_omni_moe ",
     "a vision tower that the timm library defines": "fast_vlm perception_lm",
     "an action expert beside the language model, with attention over both": "pi0",
-    "experts for text and experts for images in one layer": "ernie4_5_vl_moe",
-    "cross-attention to the vision tower in every layer": "blip",
     "attention within blocks and to global tokens": "led longt5 pegasus_x",
     "streams of several predicted tokens": "prophetnet",
 }

@@ -139,6 +139,7 @@ VISION_MODELS: dict[str, tuple[str, Projected]] = {
     "lighton_ocr": ("qwen3", _pixtral),
     "llama4": ("llama4_text", _llama4),
     "mistral3": ("mistral", _pixtral),
+    "mistral_large4": ("mistral_large4_text", _pixtral),
     "paligemma": ("gemma", _paligemma),
     "qianfan_ocr": ("qwen3", _intern(True)),
     "qwen3_5": ("qwen3_5_text", _qwen3_5),

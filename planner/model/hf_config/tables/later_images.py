@@ -114,7 +114,7 @@ def _kosmos(model_type: str) -> ImageModel:
         dense = linear(vit.width, text, states)
         return vit.spec(queries, dense, table(queries, text), attention(text, queries, states + queries))
 
-    return ImageModel(model_type.replace("vision", "text"), tower)
+    return ImageModel(model_type.replace("vision", "text"), tower, ties_within=True)
 
 
 def _lfm3(images: Images) -> TowerSpec:
@@ -205,7 +205,20 @@ def _gemma4_unified_audio(images: Images, model: ModelSpec) -> ModelSpec:
     return model.model_copy(update={"entry_parts": (*model.entry_parts, part)})
 
 
+def _ernie(images: Images) -> VisionSpec:
+    """Squares of patches, then pairs of frames (an image stands for both), each through an MLP."""
+    tower, merge, tokens = _merging(images, "ernie4_5_vl_moe_vision")
+    wide, frames = tower.width * merge**2, tower.keys.integer("temporal_merge_size")
+    spatial, temporal = mlp(wide, wide, wide, tokens), mlp(frames * wide, wide, wide, tokens)
+    return tower.spec(
+        tokens,
+        spatial + temporal + norm(wide).times(2),
+        linear(wide, images.width, tokens) + norm(images.width, bias=False),
+    )
+
+
 LATER_IMAGES: dict[str, ImageModel] = {
+    "ernie4_5_vl_moe": ImageModel("ernie4_5_vl_moe_text", _ernie),
     "gemma4": ImageModel("gemma4_text", _gemma4, audio=gemma4_audio),
     "gemma4_unified": ImageModel("gemma4_unified_text", _gemma4_unified, finish=_gemma4_unified_audio),
     "glm5_next": ImageModel("glm5_next_text", _glm5),
@@ -215,7 +228,7 @@ LATER_IMAGES: dict[str, ImageModel] = {
     "kosmos-2.5": _kosmos("kosmos_2_5_vision_model"),
     "lfm3_vl": ImageModel("lfm3", _lfm3),
     "minimax_m3_vl": ImageModel("minimax_m3_vl_text", _minimax),
-    "muse_glimmer": ImageModel("muse_glimmer_text", _muse, ties_within=True),
-    "muse_spark": ImageModel("muse_spark_text", _muse, ties_within=True, audio=muse_audio),
+    "muse_glimmer": ImageModel("muse_glimmer_text", _muse),
+    "muse_spark": ImageModel("muse_spark_text", _muse, audio=muse_audio),
     "step3p7": ImageModel("step3p5", _step),
 }

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from planner.model.hf_config.decoder import Decoder, Experts
 from planner.model.hf_config.later_forms import (
+    delay_scale,
+    image_experts,
     inner_layer_norms,
+    large4_layers,
     latent_expert_norms,
     pooled_indexer,
     residual_gates,
     segments,
     sliding_query_heads,
+    text_expert_width,
 )
 from planner.model.hf_config.layer_forms import attention_gate, every, in_turn
-from planner.model.hf_config.layer_rules import all_routed, dense_first, full_from_end, listed
+from planner.model.hf_config.layer_rules import all_routed, dense_first, every_layer, full_from_end, listed
 from planner.model.hf_config.mixer_rules import attention_every, kimi_delta, listed_mixers
 from planner.model.hf_config.sparse_forms import mixed_streams
 
@@ -40,6 +44,22 @@ def _kosmos(*, attention: bool) -> Decoder:
 
 
 LATER_TEXTS: dict[str, Decoder] = {
+    "ernie4_5_vl_moe_text": Decoder(
+        head_dim=None,
+        qkv_bias="use_bias",
+        output_bias="use_bias",
+        mlp_bias="use_bias",
+        experts=Experts(
+            dense_first(1),
+            count="moe_num_experts",
+            top_k="moe_k",
+            width=text_expert_width,
+            shared="moe_num_shared_experts",
+            shared_bias="use_bias",
+            router_bias=True,
+        ),
+        shaped=image_experts,
+    ),
     "glm5_next_text": Decoder(
         latent=True,
         head_dim=None,
@@ -61,6 +81,16 @@ LATER_TEXTS: dict[str, Decoder] = {
     ),
     "kosmos_2_text_model": _kosmos(attention=True),
     "kosmos_2_5_text_model": _kosmos(attention=False),
+    "mistral_large4_text": Decoder(
+        latent=True,
+        head_dim=None,
+        indexer=True,
+        indexer_reads_latent=False,
+        experts=Experts(
+            dense_first("first_k_dense_replace"), count="n_routed_experts", shared="n_shared_experts", groups=True
+        ),
+        shaped=large4_layers,
+    ),
     "muse_glimmer_text": Decoder(
         num_norms=4,
         activation="hidden_activation",
@@ -72,6 +102,7 @@ LATER_TEXTS: dict[str, Decoder] = {
         experts=Experts(all_routed, count="num_local_experts", score_function="sigmoid"),
         shaped=in_turn(every(attention_gate(), residual_gates), latent_expert_norms),
     ),
+    "phi4_multimodal": Decoder(qkv_bias=False, output_bias=False, head_dim=None, windows=every_layer),
     "step3p5": Decoder(
         qk_norm="per_head",
         windows=listed,
@@ -84,4 +115,5 @@ LATER_TEXTS: dict[str, Decoder] = {
         shaped=in_turn(sliding_query_heads, every(attention_gate(per_head=True))),
         predicted_layers="num_nextn_predict_layers",
     ),
+    "voxtral_realtime_text": Decoder(qkv_bias=False, output_bias=False, windows=every_layer, shaped=every(delay_scale)),
 }
