@@ -1,4 +1,4 @@
-"""The vision transformers that are read: ``model_type`` of a tower's config -> ``Vit``; shapes of ``transformers`` 5.23."""
+"""The vision transformers that are read, by the ``model_type`` of their config; shapes of ``transformers`` 5.23."""
 
 from __future__ import annotations
 
