@@ -192,7 +192,10 @@ LISTED: dict[str, dict[str, Any]] = {
         "vision_config.adapter_out_dim": 96,
         "audio_config.adapter_out_dim": 96,
     },
-    "fun_asr_nano": {"adaptor_config": {"hidden_size": 96, "num_attention_heads": 4, "num_hidden_layers": 3}},
+    "fun_asr_nano": {
+        "text_config.hidden_size": 96,
+        "adaptor_config": {"hidden_size": 96, "num_attention_heads": 4, "num_hidden_layers": 3},
+    },
     "phi4_multimodal": {
         "audio_config.hidden_size": 96,
         "audio_config.num_attention_heads": 6,

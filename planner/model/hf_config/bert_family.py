@@ -71,7 +71,7 @@ def import_bert(reader: ConfigReader, name: str, family: str, table: Bert | None
     ends = EndsSpec(
         tables=(
             *(table.tables(keys, width) if table.tables else ()),
-            *(_second_bias(vocabulary) if table.untied_twice and not tied else ()),
+            *(second_bias(vocabulary) if table.untied_twice and not tied else ()),
         ),
         input_width=_input_width(keys, table, family, width, hidden),
         narrow=table.embedding_size is not None,
@@ -151,7 +151,7 @@ def _input_width(keys: ClassKeys, table: Bert, family: str, width: int, hidden: 
     return width if table.embedding_size and (table.always_maps or width != hidden) else None
 
 
-def _second_bias(vocabulary: int) -> list[AddedTable]:
+def second_bias(vocabulary: int) -> list[AddedTable]:
     """The class adds one bias and holds two where its head is not tied."""
     return [AddedTable(name="second_bias", rows=vocabulary, width=1, looked_up=False)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from planner.model.hf_config.bert_family import Bert, import_bert
+from planner.model.hf_config.bert_family import Bert, import_bert, second_bias
 from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.decoder_reading import import_decoder
@@ -107,8 +107,11 @@ def import_blip(reader: ConfigReader, name: str) -> ModelSpec:
     causal = plain.attention.model_copy(update={"causal": True})
     own = plain.model_copy(update={"attention": causal, "mlp": None, "num_norms": 1})
     kinds, runs = runs_of([own, plain.model_copy(update={"attention": cross})] * model.num_layers)
-    tied = keys.on("tie_word_embeddings")
-    changed: dict[str, Any] = {"layer_kinds": kinds, "layer_runs": runs, "tie_embeddings": tied}
+    tied = keys.on("tie_word_embeddings") or model.tie_embeddings
+    ends = model.ends
+    if ends is not None and not tied:
+        ends = ends.model_copy(update={"tables": (*ends.tables, *second_bias(model.vocab_size))})
+    changed: dict[str, Any] = {"layer_kinds": kinds, "layer_runs": runs, "tie_embeddings": tied, "ends": ends}
     return model.model_copy(update={**changed, "family": "blip", "vision": tower.spec(tower.patches + 1)})
 
 

@@ -106,6 +106,8 @@ class ImageModel:
     """Where the language model's keys stand; None: at the top."""
     ties_within: bool = False
     """Whether the language model inside says itself if its head is tied."""
+    ties_either: bool = False
+    """Whether the head is tied where one of both configs says so."""
     never_tied: bool = False
     adjust: Callable[[ClassKeys, ModelSpec], ModelSpec] | None = None
     """What the language model's keys say that its own table cannot."""
@@ -135,7 +137,9 @@ def import_image_model(
     towers = (vision if isinstance(vision, TowerSpec) else None, entry.audio(images) if entry.audio else None)
     if entry.finish:
         model = entry.finish(images, model)
-    tied = model.tie_embeddings if entry.ties_within else keys.on("tie_word_embeddings")
+    tied = keys.on("tie_word_embeddings")
+    if entry.ties_within or entry.ties_either:
+        tied = model.tie_embeddings or (entry.ties_either and tied)
     for part in images.parts:
         _refuse_unread(part)
     return model.model_copy(

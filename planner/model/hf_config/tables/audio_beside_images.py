@@ -85,6 +85,7 @@ def _dots_images(images: Images) -> VisionSpec:
     if out != images.width:
         keys.reader.refuse("adapter_out_dim", f"must equal the language model's hidden size {images.width}, is {out}")
     keys.optional("spatial_merge_size"), keys.optional("adapter_in_dim")  # the class needs both equal to others
+    keys.number("router_scaling_factor", 1.0)
     tower = images.vit("dots3_note_vision_encoder", merge=merge, keys=keys)
     experts = _dots_experts(tower)
     routed = Part()

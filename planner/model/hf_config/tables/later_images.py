@@ -105,7 +105,7 @@ def _glm5(images: Images) -> VisionSpec:
     )
 
 
-def _kosmos(model_type: str) -> ImageModel:
+def _kosmos(model_type: str, *, either: bool) -> ImageModel:
     """Learned queries that attend to an image's states and to themselves."""
 
     def tower(images: Images) -> VisionSpec:
@@ -114,7 +114,7 @@ def _kosmos(model_type: str) -> ImageModel:
         dense = linear(vit.width, text, states)
         return vit.spec(queries, dense, table(queries, text), attention(text, queries, states + queries))
 
-    return ImageModel(model_type.replace("vision", "text"), tower, ties_within=True)
+    return ImageModel(model_type.replace("vision", "text"), tower, ties_within=not either, ties_either=either)
 
 
 def _lfm3(images: Images) -> TowerSpec:
@@ -224,8 +224,8 @@ LATER_IMAGES: dict[str, ImageModel] = {
     "glm5_next": ImageModel("glm5_next_text", _glm5),
     "inkling2": ImageModel("inkling2_text", _inkling2, ties_within=True),
     "inkling_mm_model": ImageModel("inkling_text", _inkling, ties_within=True, finish=_inkling_audio),
-    "kosmos-2": _kosmos("kosmos_2_vision_model"),
-    "kosmos-2.5": _kosmos("kosmos_2_5_vision_model"),
+    "kosmos-2": _kosmos("kosmos_2_vision_model", either=True),
+    "kosmos-2.5": _kosmos("kosmos_2_5_vision_model", either=False),
     "lfm3_vl": ImageModel("lfm3", _lfm3),
     "minimax_m3_vl": ImageModel("minimax_m3_vl_text", _minimax),
     "muse_glimmer": ImageModel("muse_glimmer_text", _muse),
