@@ -194,7 +194,12 @@ LISTED: dict[str, dict[str, Any]] = {
     },
     "fun_asr_nano": {
         "text_config.hidden_size": 96,
-        "adaptor_config": {"hidden_size": 96, "num_attention_heads": 4, "num_hidden_layers": 3},
+        "adaptor_config": {
+            "hidden_size": 96,
+            "intermediate_size": 24,
+            "num_attention_heads": 4,
+            "num_hidden_layers": 3,
+        },
     },
     "phi4_multimodal": {
         "audio_config.hidden_size": 96,

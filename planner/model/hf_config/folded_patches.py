@@ -72,7 +72,7 @@ def _matched(wanted: list[float], sizes: list[float]) -> list[int]:
 def folded_patches(keys: ClassKeys, out: int, tokens: int) -> Part:
     """The maps and their norms; the last one gives ``out`` features, without a norm."""
     frames, patch = keys.integer("temporal_patch_size"), keys.integer("patch_size")
-    channels, layers = keys.integer("num_channels"), keys.integer("n_layers")
+    channels, layers = keys.integer("num_channels"), keys.integer("num_hidden_layers")
     scales = _chosen(_scales(frames, patch, channels), frames, patch, channels, layers)
     part = Part()
     for index, (start, end) in enumerate(pairwise(scales)):

@@ -16,7 +16,7 @@ from planner.model.hf_config.layers import divided_heads
 from planner.model.hf_config.vision_towers import vision_layer
 from planner.model.hf_config.vit_towers import ImageTower, attention_part
 from planner.model.mixers.conv_module import ConvModuleSpec
-from planner.model.spec import LayerSpec, MlpSpec, TowerRun, TowerSpec, VisionSpec
+from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, TowerRun, TowerSpec, VisionSpec
 
 KERNEL = 9
 """Places of the two-dimensional convolutions, three by three."""
@@ -46,6 +46,7 @@ def _phi_audio(images: Images) -> TowerSpec:
     units = max(REFERENCE_FRAMES // reduction, 1)
     chunk = keys.integer("chunk_size", minimum=-1)
     block = vision_layer(width, heads, keys.width("intermediate_size"), gated=True, norm="layer")
+    assert isinstance(block.attention, AttentionSpec)
     attention = block.attention.model_copy(update={"sliding_window": chunk if chunk > 0 else None})
     convolved = ConvModuleSpec(
         width=width, conv_kernel=keys.integer("kernel_size"), conv_bias=True, crosses_channels=True, vectors=2
