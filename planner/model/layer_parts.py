@@ -10,6 +10,7 @@ Learned scalars, unless ``learned`` says otherwise, with ``i`` features in, ``o`
     gate          0                              point-wise, a product of two tensors
     convolution   i * k * channels (+ i)         2 i k channels FLOPs a token; ``channels`` of a group of inputs
     table         ``learned``                    a look-up of ``i`` features; rows are split as the vocabulary
+    held          i * o (+ o with a bias)        none: the reference class holds it, and no token runs through it
 
 Kept for the backward pass: what it reads (a gate both factors), once.  Parts run again with the whole layer, or with
 the MLP where they belong to it.
@@ -24,7 +25,7 @@ from pydantic import Field, model_validator
 from planner.model.operator import Module, Operator, OperatorClass, Shard
 from profiles.document import Document
 
-PartKind = Literal["projection", "norm", "scale", "gate", "convolution", "table"]
+PartKind = Literal["projection", "norm", "scale", "gate", "convolution", "table", "held"]
 PartBlock = Literal["attention", "mlp"]
 PartCut = Literal["none", "output", "input", "heads", "features"]
 
@@ -42,6 +43,7 @@ _CLASSES: dict[PartKind, OperatorClass] = {
     "gate": "gate",
     "convolution": "convolution",
     "table": "embedding",
+    "held": "embedding",
 }
 
 
@@ -69,7 +71,7 @@ class PartSpec(Document):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.kind != "projection" and self.out_features is not None:
+        if self.kind not in ("projection", "held") and self.out_features is not None:
             raise ValueError("only a projection writes another width than it reads")
         if self.kind == "gate" and self.parameters:
             raise ValueError("a gate has no learned scalars; its projection is a part of its own")
@@ -81,7 +83,7 @@ class PartSpec(Document):
         if self.learned is not None:
             return self.learned
         written = self.out_features or self.in_features
-        if self.kind == "projection":
+        if self.kind in ("projection", "held"):
             return self.in_features * written + (written if self.bias else 0)
         if self.kind == "convolution":
             return self.in_features * (self.kernel * self.channels + (1 if self.bias else 0))
@@ -90,6 +92,8 @@ class PartSpec(Document):
 
 def part_operator(part: PartSpec, module: Module, *, prefix: str = "") -> Operator:
     """The operator of one part."""
+    if part.kind == "held":
+        return _held_operator(part, module, f"{prefix}{part.name}")
     written = part.out_features or part.in_features
     is_matmul = part.kind == "projection"
     convolution = part.kind == "convolution"
@@ -111,6 +115,18 @@ def part_operator(part: PartSpec, module: Module, *, prefix: str = "") -> Operat
         flops=2.0 * part.in_features * part.kernel * part.channels * part.rows if convolution else 0.0,
         saved_width=0 if part.kind == "table" else read * part.rows,
         saved_shard=None if part.kind == "table" else saved,
+    )
+
+
+def _held_operator(part: PartSpec, module: Module, name: str) -> Operator:
+    """Weights that have gradients and optimizer states as all others, and cost no time in a layer."""
+    return Operator(
+        name=name,
+        op_class=_CLASSES["held"],
+        module=module,
+        shard=_SHARDS[part.cut],
+        parameters=part.parameters,
+        replicated_parameters=part.parameters if part.cut == "none" else 0,
     )
 
 

@@ -52,11 +52,17 @@ class Bert:
     causal: str = "is_decoder"
 
 
-def import_bert(reader: ConfigReader, name: str, family: str, table: Bert | None = None) -> ModelSpec:
-    """Read an encoder of the BERT kind with its language model's head; ``table``: where it is inside a config."""
+def import_bert(
+    reader: ConfigReader, name: str, family: str, table: Bert | None = None, *, crossed: bool = False
+) -> ModelSpec:
+    """Read an encoder of the BERT kind with its language model's head.
+
+    ``table``: that of a model inside another's config; ``crossed``: one that stands behind another.
+    """
     table, keys = table or BERTS[family], ClassKeys(reader, family)
-    if reader.boolean("add_cross_attention", default=False):
-        reader.refuse("add_cross_attention", "is not read: there is no encoder beside this model")
+    if reader.boolean("add_cross_attention", default=False) != crossed:
+        said = "must be true behind an encoder" if crossed else "is not read: there is no encoder beside this model"
+        reader.refuse("add_cross_attention", said)
     hidden = keys.width(table.hidden)
     count = keys.integer(table.layers)
     if count > MAX_LAYERS:

@@ -26,7 +26,7 @@ from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
 from planner.predict.cost.step_payload import DataParallelism, hop_parts, parallelisms, table_bytes
 from planner.predict.cost.two_sequences import own_keys
-from planner.predict.cost.uneven_rows import sharded_attention, uneven_column
+from planner.predict.cost.uneven_rows import uneven_column, with_documents
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, PackedKeys
 from planner.predict.memory.framework_memory import (
     framework_buffer_bytes,
@@ -162,12 +162,12 @@ class CostModel:
         tensors, rows = self._tensors_per_parameter(cost, key), rows_as_run(rows, self.hardware.physics)
         dense, expert = with_orthogonalization(parallelisms(rows, tensors), self._asked, cost, key, rows.pp)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
-        forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
-        more = 0.0 if self.documents is None else sharded_attention(rows, self.documents, self.workload)[:, None] - 1.0
-        forward_s = forward_s + more * layers.attention_forward_s[key]
-        backward_s = backward_s + more * layers.attention_backward_s[key]
+        times_s = self._layer_times_s(cost, key, dense, expert)
+        attention_s = (layers.attention_forward_s[key], layers.attention_backward_s[key])
+        forward_s, backward_s = with_documents(times_s, attention_s, rows, self.documents, self.workload)
         front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
-        of_model, copies = (self.model, self.workload, cost), self.hardware.eight_bit_weights
+        of_model, each = (self.model, self.workload, cost), self.hardware.rates.narrow_bytes
+        copies = each if self.hardware.eight_bit_weights else 0.0
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
         of_stage = (layers.dense_parameters[key], dense), (layers.expert_parameters[key], expert)
@@ -184,7 +184,7 @@ class CostModel:
             relieved_bytes=layers.saved_bytes[at, key],
             layer_dense=layers.dense_parameters[key],
             layer_expert=layers.expert_parameters[key],
-            frozen=frozen_bytes(of_model, key, (dense, expert), copied, rows.pp, eight_bit=copies),
+            frozen=frozen_bytes(of_model, key, (dense, expert), copied, rows.pp, copy_bytes=copies),
             embedding_forward_s=front[0],
             embedding_backward_s=front[1],
             head_forward_s=back[0],
@@ -205,7 +205,9 @@ class CostModel:
             fixed=fixed,
             fixed_bytes=fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches),
             dense_state=states[0][0],
-            expert_state=with_eight_bit_copies(states[1][0], rows.zero, copied=self.hardware.eight_bit_experts),
+            expert_state=with_eight_bit_copies(
+                states[1][0], rows.zero, copied=self.hardware.eight_bit_experts, each=each
+            ),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
@@ -383,7 +385,7 @@ class CostModel:
             FRAMEWORK_BYTES
             + self.hardware.factors.fixed_bytes
             + COMMUNICATOR_BYTES * communicators
-            + cost.dispatch_bytes[key]
+            + cost.exchange_bytes[key]
         )
         if self.workload.trained.holds_frozen:
             framework = framework + frozen_working_bytes(rows.zero, cost, key)
