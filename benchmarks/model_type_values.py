@@ -217,6 +217,7 @@ LISTED: dict[str, dict[str, Any]] = {
     },
     "encoder-decoder": _CROSSED,
     "vision-encoder-decoder": _CROSSED,
+    "florence2": {"vision_config.projection_dim": 96},
     "pix2struct": {"text_config.d_kv": 16},
     "led": {"attention_window": 8},
     "longt5": {"local_radius": 15},

@@ -22,7 +22,7 @@ _BY_MECHANISM: dict[str, str] = {
     "cross-attention to another modality": "evolla",
     "denoising over a canvas": "diffusion_gemma",
     "hashed attention": "reformer",
-    _ENCODER_DECODER: "florence2 pp_formulanet",
+    _ENCODER_DECODER: "pp_formulanet",
     _AUDIO: "fun_asr_nano kyutai_speech_to_text musicgen musicgen_melody nemo_speechlm phi4_multimodal"
     " qwen2_5_omni qwen3_omni_moe vibevoice_asr voxtral_realtime",
     "a gate on each head of attention, beside short convolutions": "lfm3_vl",

@@ -82,12 +82,9 @@ def with_eight_bit_inputs(operators: Sequence[Operator], each: float = 1.0) -> t
     )
 
 
-def with_eight_bit_copies(state: StateBytes, zero: Ints, *, copied: bool, each: float = 1.0) -> StateBytes:
-    """State of expert parameters with narrow copies where they are ``copied``; ZeRO-3 casts what it gathers: [R].
-
-    ``each``: bytes of an element of one of the two copies.
-    """
-    if not copied:
+def with_narrow_copies(state: StateBytes, zero: Ints, each: float) -> StateBytes:
+    """State of expert parameters with two copies of ``each`` bytes an element; ZeRO-3 casts what it gathers: [R]."""
+    if not each:
         return state
     return replace(state, weights=state.weights + np.where(zero >= 3, 0.0, NARROW_COPIES * each))
 
