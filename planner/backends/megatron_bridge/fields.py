@@ -112,6 +112,7 @@ SPOKEN_OTHERWISE = frozenset(
         "--spec",  # Bridge's own provider of hybrids has it: in bridge_recipe.py
         "--exp-avg-dtype",  # a torch type: in bridge_recipe.py
         "--exp-avg-sq-dtype",
+        "--main-params-dtype",
         "--transformer-impl",  # Bridge's default is Transformer Engine
         "--attention-backend",  # auto is Bridge's default too
     }

@@ -28,6 +28,7 @@ from planner.model.shell.scope import Undecided
 from planner.model.spec import ModelSpec
 
 _FP8 = ("mixed_precision.fp8", "model.fp8")
+_FORMATS = {"bfloat16": "bf16", "float32": "fp32", "float16": "fp16", "uint8": "fp8"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +161,11 @@ def _run_words(settings: Settings, where: str) -> list[str]:
         words += ["--fp16"] if settings.value("mixed_precision.fp16") else ["--bf16"]
     if settings.value("mixed_precision.grad_reduce_in_fp32", "ddp.grad_reduce_in_fp32") is False:
         words.append("--grad-reduce-in-bf16")
-    states = {name: settings.value(f"optimizer.{name}") for name in ("exp_avg_dtype", "exp_avg_sq_dtype")}
-    aware = settings.value("optimizer.use_precision_aware_optimizer")
-    # With fp32 states it is what the written recipe trains as well, but for 2 bytes of each master weight.
-    if aware and any(str(kind) not in ("None", "float32") for kind in states.values()):
+    if settings.value("optimizer.use_precision_aware_optimizer"):
         words.append("--use-precision-aware-optimizer")
-        for name, kind in states.items():
-            short = {"bfloat16": "bf16", "float32": "fp32", "float16": "fp16", "uint8": "fp8"}.get(str(kind), "fp32")
-            words += [f"--{name.replace('_', '-')}", short]
+        for name in ("exp_avg_dtype", "exp_avg_sq_dtype", "main_params_dtype"):
+            kind = str(settings.value(f"optimizer.{name}")).removeprefix("torch.")
+            words += [f"--{name.replace('_', '-')}", _FORMATS.get(kind, "fp32")]
     return words
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from planner.model.operator import SCANS, Operator
 from planner.predict.collective import Collective
-from planner.predict.cost.expert_exchange import distinct_parts, routing_of
+from planner.predict.distinct_parts import distinct_parts, routing_of
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.framework_kept import separate_outputs
 from planner.strategy.strategy import Relief

@@ -383,7 +383,7 @@ class CostModel:
             FRAMEWORK_BYTES
             + self.hardware.factors.fixed_bytes
             + COMMUNICATOR_BYTES * communicators
-            + cost.dispatch_bytes[key]
+            + cost.exchange_bytes[key]
         )
         if self.workload.trained.holds_frozen:
             framework = framework + frozen_working_bytes(rows.zero, cost, key)

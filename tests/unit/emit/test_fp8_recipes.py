@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from planner.backends.megatron.flags import precision_flags
 from planner.backends.megatron.physics import MEGATRON_CORE
-from planner.backends.registry import backend
+from planner.backends.registry import backend, backends
 from planner.backends.rules.rule import RuleInput
 from planner.model.load import load_model
 from planner.model.megatron_flags import MegatronFlags
@@ -32,10 +32,17 @@ HAVE = {
     ("megatron", "blackwell"): {"delayed", "tensorwise", "mxfp8", "nvfp4"},
     ("megatron", "ampere"): set[str](),
     ("megatron-bridge", "hopper"): {"delayed", "tensorwise", "blockwise"},
+    ("nemo", "hopper"): {"delayed", "tensorwise", "blockwise"},
     ("megatron-bridge", "blackwell"): {"delayed", "tensorwise", "mxfp8", "nvfp4"},
     ("nemo", "blackwell"): {"delayed", "tensorwise", "mxfp8"},
     ("maxtext", "hopper"): {"tensorwise"},
     ("torchtitan", "hopper"): set[str](),
+    ("llm-foundry", "hopper"): {"delayed"},
+    ("megascale", "hopper"): set[str](),
+    ("nanotron", "hopper"): set[str](),
+    ("nemo-automodel", "hopper"): {"tensorwise"},
+    ("pytorch-fsdp", "hopper"): {"tensorwise"},
+    ("hugging-face", "hopper"): set[str](),
 }
 
 
@@ -50,6 +57,15 @@ def test_each_back_end_has_what_release_and_device_have(room: str, device: str, 
     given = RuleInput(Strategy(dp_shard=8), make_model(), workload(recipe), device)
     found = backend(room).releases[0].space.rules.violations(given)
     assert (f"{room}.K6" not in {each.rule for each in found}) is (recipe in HAVE[room, device])
+
+
+@pytest.mark.parametrize("room", sorted(set(backends()) - {"unrestricted"}))
+def test_every_back_end_has_a_word_on_recipes_or_on_8_bit(room: str) -> None:
+    """A recipe that nothing refuses on Hopper is one that the table above gives the back-end."""
+    for recipe in FP8_RECIPES:
+        given = RuleInput(Strategy(dp_shard=8), make_model(), workload(recipe), "hopper")
+        if not backend(room).releases[0].space.rules.violations(given):
+            assert recipe in HAVE[room, "hopper"]
 
 
 @pytest.mark.parametrize(
