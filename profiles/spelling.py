@@ -29,8 +29,8 @@ def typing_slip(name: str, known: Iterable[str]) -> str | None:
     """The known name of which ``name`` is a typing slip, or None: for names of models, where near is not the same.
 
     Case and ``_ - . /`` do not count; besides, one letter inside a word of four or more, in a name of five or more, may
-    be wrong, missing or too many, or two neighbours swapped.  Digits are versions and sizes, and letters at either end of a word mark relatives
-    (``gemma3n``, ``mllama``): names that differ there are other models.
+    be wrong, missing or too many, or two neighbours swapped.  Digits are versions and sizes, and letters at either end
+    of a word mark relatives (``gemma3n``, ``mllama``): names that differ there are other models.
     """
     plain = {_plain(each): each for each in known}
     typed = _plain(name)

@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from tests import sampling
 from tests.postgres_server import PostgresServer, server_programs
+from tests.validators import SharedWorkers
 from tests.warm_python.interpreters import WarmPythons
 
 REPOSITORY = Path(__file__).parents[1]
@@ -44,6 +45,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Before workers start and tests are collected: which cases this run takes."""
     sampling.settle_run(all_cases=bool(config.getoption("--all-cases")))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A quick run leaves out what is marked ``thorough``."""
+    if sampling.runs_whole():
+        return
+    left = [item for item in items if item.get_closest_marker("thorough")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
 
 
 def pytest_report_header() -> str:
@@ -83,6 +95,14 @@ def heeded_signals() -> Iterator[None]:
 def warm_pythons() -> Iterator[WarmPythons]:
     """Interpreters that have imported torch already, each started when a test first asks for it."""
     found = WarmPythons()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def shared_workers() -> Iterator[SharedWorkers]:
+    """Validators' processes that the tests of a session share, each started when it is first asked."""
+    found = SharedWorkers()
     yield found
     found.close()
 

@@ -62,6 +62,14 @@ def drawn(
     return [cases[place] for place in sorted(chosen)]
 
 
+def examples(whole: int, quick: int) -> int:
+    """How many examples hypothesis tries: all, or fewer of them in a quick run.
+
+    They are derandomised (conftest.py): the quick ones are the first of all, in every run.
+    """
+    return whole if runs_whole() else min(whole, quick)
+
+
 def _place(cases: Sequence[Case], case: Case) -> int:
     try:
         return cases.index(case)

@@ -137,11 +137,12 @@ def test_a_plan_without_a_runner_names_those_that_have_one(tmp_path: Path) -> No
         assert "megatron, deepspeed, torchtitan, native, accelerate" in done.stderr
 
 
-def test_another_back_end_runs_its_own_plan_of_the_question(tmp_path: Path) -> None:
+def test_another_back_end_runs_its_own_plan_of_the_question(tmp_path: Path, warm_pythons: WarmPythons) -> None:
     # On two devices no plan of native fits the memory.
     path = plan_file(tmp_path, Strategy(dp_shard=4, zero_stage=1, num_microbatches=4), backend="torchtitan")
     database = ("--database", f"sqlite:///{tmp_path / 'plans.db'}")
-    data = answer(path, "--backend", "native", "--max-ranks", "4", *database)
+    python = warm_pythons.python(NATIVE, cpu_environment())
+    data = answer(path, "--backend", "native", "--max-ranks", "4", *database, python=python)
     assert data["backend"] == "native"
     assert data["plan_id"] != json.loads(path.read_text(encoding="utf-8"))["plan_id"]
     assert data["difference"]["b"] == data["plan_id"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.round_trip import as_spelled
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 emit = emitter("accelerate")
 pytestmark = pytest.mark.slow
@@ -32,9 +31,8 @@ KINDS: tuple[dict[str, Any], ...] = (
 
 
 @pytest.fixture(scope="module")
-def accelerate() -> Iterator[Worker]:
-    with worker_or_skip("accelerate") as worker:
-        yield worker
+def accelerate(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("accelerate")
 
 
 @pytest.mark.parametrize("said", KINDS, ids=str)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +33,7 @@ from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.property.test_accelerate_round_trip import near_accelerate_plans
 from tests.round_trip import as_spelled
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 emit = emitter("accelerate")
 
@@ -46,9 +45,8 @@ ENFORCED = {"accelerate.A4", "accelerate.A5"}
 
 
 @pytest.fixture(scope="module")
-def accelerate() -> Iterator[Worker]:
-    with worker_or_skip("accelerate") as worker:
-        yield worker
+def accelerate(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("accelerate")
 
 
 def folder(path: Path, s: Strategy = SHARDED) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from planner.backends.checking.launchers.kubernetes_validate import KUBERNETES_RELEASE
 from planner.backends.checking.validator import Verdict
 from planner.backends.checking.worker import Worker
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 POD: dict[str, Any] = {"spec": {"containers": [{"name": "ascend", "image": "example.com/x:1"}]}}
 REPLICA = {"replicas": 1, "restartPolicy": "Never", "template": POD}
@@ -97,9 +96,8 @@ ASCEND = resource(
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with worker_or_skip("kubernetes-validate") as made:
-        yield made
+def worker(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("kubernetes-validate")
 
 
 def asked(worker: Worker, value: dict[str, Any]) -> Verdict:

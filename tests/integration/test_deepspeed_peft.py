@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from tests.emitter import emitter
 from tests.plan_factory import make_plan
 from tests.rank_launch import cpu_environment, launched
 from tests.validators import worker_or_skip
+from tests.warm_python.interpreters import DEEPSPEED, WarmPythons
 
 pytest.importorskip("deepspeed")
 pytestmark = pytest.mark.slow
@@ -43,17 +46,31 @@ COUNTED = (
 )
 
 
+Launched = Callable[[Path], subprocess.CompletedProcess[str]]
+
+
 @pytest.fixture(scope="module")
-def packages() -> str:
-    """Where PEFT is installed: beside Accelerate, for its validator."""
+def launch(warm_pythons: WarmPythons) -> Launched:
+    """Ranks forked from an interpreter that has imported DeepSpeed and PEFT, which is installed beside Accelerate."""
     worker_or_skip("accelerate")
     found = make_ready(VALIDATOR, VALIDATOR.default_version)
     if not (found / "peft").is_dir():
         pytest.skip("install the validator again: python -m tests.install_validators accelerate")
-    return str(found)
+    environment = cpu_environment(DS_ACCELERATOR="cpu")
+    environment["PYTHONPATH"] += os.pathsep + str(found)
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    environment = warm_pythons.python((*DEEPSPEED, "peft"), environment).found_by(environment)
+
+    def in_folder(path: Path) -> subprocess.CompletedProcess[str]:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            own = {"STEPS": str(STEPS), "MASTER_PORT": str(probe.getsockname()[1])}
+        return launched(["bash", "launch.sh"], environment | own, cwd=path, timeout_s=300)
+
+    return in_folder
 
 
-def run(path: Path, said: dict[str, Any], s: Strategy, rate: float, packages: str) -> tuple[list[float], set[int]]:
+def run(path: Path, said: dict[str, Any], s: Strategy, rate: float, launch: Launched) -> tuple[list[float], set[int]]:
     """Losses, and the parameters that learn as the ranks count them."""
     workload = Workload(
         global_batch_size=8, sequence_length=32, optimizer="sgd", training=Training.model_validate(said)
@@ -66,13 +83,7 @@ def run(path: Path, said: dict[str, Any], s: Strategy, rate: float, packages: st
     script = path / "train_deepspeed.py"
     assert COUNTED[0] in script.read_text()
     script.write_text(script.read_text().replace(*COUNTED))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = cpu_environment(DS_ACCELERATOR="cpu", STEPS=str(STEPS), MASTER_PORT=str(port))
-    environment["PYTHONPATH"] += os.pathsep + packages
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    done = launched(["bash", "launch.sh"], environment, cwd=path, timeout_s=300)
+    done = launch(path)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [line.split() for line in done.stdout.splitlines()]
     return (
@@ -81,21 +92,21 @@ def run(path: Path, said: dict[str, Any], s: Strategy, rate: float, packages: st
     )
 
 
-def test_adapters_learn_alone_and_alike_with_every_zero_stage(tmp_path: Path, packages: str) -> None:
+def test_adapters_learn_alone_and_alike_with_every_zero_stage(tmp_path: Path, launch: Launched) -> None:
     parts = (64 * 8 + 8 * 64) * 2 + (64 * 8 + 8 * 32) * 2 + (64 * 8 + 8 * 128) * 3  # q, o; k, v; gate, up, down
-    still, counted = run(tmp_path / "still", LORA, SHARDED, 0.0, packages)
+    still, counted = run(tmp_path / "still", LORA, SHARDED, 0.0, launch)
     assert counted == {4 * parts}
-    moved, _ = run(tmp_path / "moved", LORA, SHARDED, 4.0, packages)
+    moved, _ = run(tmp_path / "moved", LORA, SHARDED, 4.0, launch)
     assert moved[0] == pytest.approx(still[0], abs=1e-4)
     assert max(abs(a - b) for a, b in zip(moved, still, strict=True)) > 5 * TOLERANCE
-    whole, counted = run(tmp_path / "whole", LORA, WHOLE, 4.0, packages)
+    whole, counted = run(tmp_path / "whole", LORA, WHOLE, 4.0, launch)
     assert counted == {4 * parts}
     assert whole == pytest.approx(moved, abs=TOLERANCE)
 
 
-def test_dora_trains_with_whole_weights(tmp_path: Path, packages: str) -> None:
+def test_dora_trains_with_whole_weights(tmp_path: Path, launch: Launched) -> None:
     losses, counted = run(
-        tmp_path / "dora", {**LORA, "dora": True, "targets": "q,down"}, replace(SHARDED, zero_stage=2), 1.0, packages
+        tmp_path / "dora", {**LORA, "dora": True, "targets": "q,down"}, replace(SHARDED, zero_stage=2), 1.0, launch
     )
     assert counted == {4 * (64 * 8 + 8 * 64 + 64 + 128 * 8 + 8 * 64 + 64)}
     assert len(losses) == STEPS

@@ -179,13 +179,13 @@ def test_training_moves_the_loss_further_than_the_tolerance(losses: Losses) -> N
     assert max(abs(a - b) for a, b in zip(moved, still, strict=True)) > 10 * TOLERANCE
 
 
-@pytest.mark.parametrize("name", SAME_AS_LLAMA)
+@pytest.mark.parametrize("name", drawn(list(SAME_AS_LLAMA), 3))
 def test_every_layout_follows_the_same_curve(name: str, losses: Losses) -> None:
     reference, other = losses(REFERENCE), losses(SAME_AS_LLAMA[name])
     assert other == pytest.approx(reference, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", drawn(list(OTHERS), 2))
 def test_other_models_follow_their_own_curve(name: str, losses: Losses) -> None:
     first, second = OTHERS[name]
     assert losses(second) == pytest.approx(losses(first), abs=TOLERANCE)
@@ -220,7 +220,7 @@ def test_in_single_precision_every_layout_is_one_process(name: str, losses: Loss
     assert losses(SAME_AS_ONE_PROCESS[name]) == pytest.approx(losses(ONE_PROCESS), rel=1e-5)
 
 
-@pytest.mark.parametrize("zero_stage", [0, 1])
+@pytest.mark.parametrize("zero_stage", drawn([0, 1], 1))
 def test_a_tied_weight_on_two_stages_is_one_weight(zero_stage: int, losses: Losses) -> None:
     strategy = replace(PIPELINE, zero_stage=zero_stage, dp_shard=2, num_microbatches=4)
     ranks = losses(replace(TIED_ALONE, strategy=strategy, precision=WITH_PIPELINE[zero_stage]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.plan_strategies import plans
 from tests.round_trip import as_spelled, plans_of_the_space, question
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 emit = emitter("deepspeed")
 
@@ -49,9 +48,8 @@ fails later, or cannot be told."""
 
 
 @pytest.fixture(scope="module")
-def deepspeed() -> Iterator[Worker]:
-    with worker_or_skip("deepspeed") as worker:
-        yield worker
+def deepspeed(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("deepspeed")
 
 
 def asked(plan: Plan) -> dict[str, Any]:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from benchmarks.executed_plans.execution import executed
 from benchmarks.executed_plans.published import chosen
 from benchmarks.executed_plans.record import ran, read_record
+from planner.backends.ranks.warm_python import warm_python
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")
 
 
+@pytest.fixture(scope="module")
+def warm_ranks() -> Iterator[None]:
+    """Ranks are forked from an interpreter that has imported torch and the trainer."""
+    with warm_python(("torch.distributed.run", "planner.backends.native.trainer.train"), {}):
+        yield
+
+
+@pytest.mark.usefixtures("warm_ranks")
 @pytest.mark.parametrize("place", range(len(chosen("native"))))
 def test_a_record_of_the_native_trainer_is_repeated(place: int) -> None:
     candidate = chosen("native")[place]

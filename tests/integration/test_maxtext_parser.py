@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.maxtext_plans import random_emissions
 from tests.plan_factory import make_cluster, make_plan
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 emit = emitter("maxtext")
 
@@ -34,9 +34,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with worker_or_skip("maxtext") as found:
-        yield found
+def worker(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("maxtext")
 
 
 def asked(emission: Emission) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -27,7 +26,7 @@ from tests.megatron_verdicts import ask_megatron, disagreement
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 from tests.plan_strategies import MODULES
 from tests.round_trip import as_spelled
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers, worker_or_skip
 
 pytestmark = pytest.mark.slow
 COUNT = 200
@@ -116,9 +115,8 @@ def compare(worker: Worker, seed: int) -> tuple[str, str | None]:
 
 
 @pytest.fixture(scope="module")
-def megatron() -> Iterator[Worker]:
-    with worker_or_skip("megatron-core") as worker:
-        yield worker
+def megatron(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("megatron-core")
 
 
 def test_random_plans_get_one_verdict(megatron: Worker) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,15 +22,14 @@ from tests.megatron_verdicts import ask_megatron, derived_facts, disagreement
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 from tests.plan_strategies import plans
 from tests.round_trip import as_spelled, plans_of_the_space, question
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def megatron() -> Iterator[Worker]:
-    with worker_or_skip("megatron-core") as worker:
-        yield worker
+def megatron(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("megatron-core")
 
 
 def assert_accepted(answer: Verdict, plan: Plan) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,7 +36,7 @@ from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_
 from tests.plan_strategies import plans
 from tests.round_trip import as_spelled, plans_of_the_space
 from tests.round_trip import question as asked_of
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 emit = emitter("mindspeed")
 
@@ -49,9 +48,8 @@ MLA = make_mla_model(12, num_mtp_layers=1)
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with worker_or_skip("mindspeed") as found:
-        yield found
+def worker(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("mindspeed")
 
 
 def ask(worker: Worker, plan: Plan, extra: str = "") -> Verdict:

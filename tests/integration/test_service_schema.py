@@ -15,10 +15,11 @@ from planner.store import open_store
 from tests.board_in_memory import MemoryBoard
 from tests.plan_factory import make_plan
 from tests.running_service import service
+from tests.sampling import examples
 from tests.schema_cases import operations, send
 
 OPERATIONS = operations(openapi_document())
-EXAMPLES = 8
+EXAMPLES = examples(8, 4)
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,16 @@ has lost its ground.
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from planner.backends.torchtitan.degrees import SCHEDULES, SPLIT_BACKWARD_SCHEDULES
+from tests.rank_launch import cpu_environment, launched, torchrun
 from tests.sampling import drawn
+from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 pytest.importorskip("torch.distributed.pipelining", reason="torch has no pipelining")
 pytestmark = pytest.mark.slow
@@ -23,31 +24,30 @@ WORKER = Path(__file__).with_name("split_backward_worker.py")
 FAILS = sorted(SCHEDULES[name] for name in SPLIT_BACKWARD_SCHEDULES)
 
 
-def trained(schedule: str, mode: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(WORKER)]
-    return subprocess.run(
-        [*command, schedule, mode],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
+Trained = Callable[[str, str], subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def trained(warm_pythons: WarmPythons) -> Trained:
+    """Two ranks of a schedule, forked from an interpreter that has imported torch."""
+    environment = cpu_environment()
+    command = (*torchrun(warm_pythons.python(NATIVE, environment).executable, 2), str(WORKER))
+    return lambda schedule, mode: launched([*command, schedule, mode], environment, timeout_s=600)
 
 
 @pytest.mark.parametrize("schedule", drawn([*FAILS, "Interleaved1F1B"], 2, kept=("Interleaved1F1B",)))
-def test_every_schedule_runs_eagerly(schedule: str) -> None:
+def test_every_schedule_runs_eagerly(schedule: str, trained: Trained) -> None:
     ran = trained(schedule, "eager")
     assert (ran.returncode, ran.stdout.count("trained")) == (0, 2), ran.stderr[-2000:]
 
 
-def test_a_schedule_of_whole_backward_passes_runs_compiled() -> None:
+def test_a_schedule_of_whole_backward_passes_runs_compiled(trained: Trained) -> None:
     ran = trained("Interleaved1F1B", "compiled")
     assert (ran.returncode, ran.stdout.count("trained")) == (0, 2), ran.stderr[-2000:]
 
 
 @pytest.mark.parametrize("schedule", drawn(FAILS, 1))
-def test_a_schedule_that_splits_them_does_not(schedule: str) -> None:
+def test_a_schedule_that_splits_them_does_not(schedule: str, trained: Trained) -> None:
     ran = trained(schedule, "compiled")
     assert ran.returncode != 0
     assert "Failed to run stage backward input" in ran.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.emitter import emitter
 from tests.plan_factory import make_plan
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 emit = emitter("native")
 
@@ -27,9 +26,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def torch_worker() -> Iterator[Worker]:
-    with worker_or_skip("torch") as worker:
-        yield worker
+def torch_worker(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("torch")
 
 
 def request_of(strategy: Strategy, **changes: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,7 +41,7 @@ from tests.torchtitan_cases import (
     qwen_like,
     random_plan,
 )
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers, worker_or_skip
 
 emit = emitter("torchtitan")
 
@@ -54,15 +53,13 @@ NUM_RANDOM = 75
 
 
 @pytest.fixture(scope="module")
-def torchtitan() -> Iterator[Worker]:
-    with worker_or_skip("torchtitan") as worker:
-        yield worker
+def torchtitan(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("torchtitan")
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
-def release(request: pytest.FixtureRequest) -> Iterator[Worker]:
-    with worker_or_skip("torchtitan", request.param) as worker:
-        yield worker
+def release(request: pytest.FixtureRequest, shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("torchtitan", request.param)
 
 
 def in_words(plan: Plan, version: str = TORCHTITAN_VERSION) -> Plan:

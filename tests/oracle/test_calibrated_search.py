@@ -11,10 +11,11 @@ from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from tests.calibrated_problems import calibrated
 from tests.exhaustive_search import exhaustive_best
+from tests.sampling import drawn
 from tests.search_problems import Size, random_problem
 
 
-@pytest.mark.parametrize("seed", range(3000, 3010))
+@pytest.mark.parametrize("seed", drawn(range(3000, 3010), 4))
 def test_the_search_finds_the_best_calibrated_plan(seed: int) -> None:
     problem = calibrated(random_problem(seed, Size(max_devices=8, max_layers=5, max_batch=8), "unrestricted"), seed)
     best, _ = exhaustive_best(problem)

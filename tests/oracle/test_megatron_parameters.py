@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -21,7 +20,7 @@ from planner.search.estimate import estimate
 from planner.strategy.strategy import Strategy
 from tests.megatron_verdicts import ask_megatron
 from tests.plan_factory import make_cluster
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 pytestmark = pytest.mark.slow
 WORLD_SIZE = 1024
@@ -75,9 +74,8 @@ CASES: dict[str, tuple[str, Strategy, tuple[int, ...] | None]] = {
 
 
 @pytest.fixture(scope="module")
-def megatron() -> Iterator[Worker]:
-    with worker_or_skip("megatron-core") as worker:
-        yield worker
+def megatron(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("megatron-core")
 
 
 def planned(name: str, strategy: Strategy, layers: tuple[int, ...] | None) -> Plan:

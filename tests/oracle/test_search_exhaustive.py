@@ -23,7 +23,7 @@ from planner.search.row_context import strategy_context
 from tests.declared_space import all_rows
 from tests.exhaustive_search import Best, exhaustive_best
 from tests.measured_problems import random_profile
-from tests.sampling import drawn
+from tests.sampling import drawn, runs_whole
 from tests.search_problems import Size, random_problem
 
 QUICK = SearchOptions(top_k=0)
@@ -32,9 +32,9 @@ LARGER = Size(max_devices=8, max_layers=6, max_batch=12, narrowings=2)
 WIDE = Size(max_devices=16, max_layers=4, max_batch=6, narrowings=3)
 OTHER_PHYSICS = sorted(set(physics_by_name()) - {"tuned"})
 UNDER_PHYSICS = list(itertools.product(OTHER_PHYSICS, range(940, 946)))
-SOME_UNDER_PHYSICS = drawn(UNDER_PHYSICS, 2 * len(OTHER_PHYSICS), kind=itemgetter(0))
-MANY_WITH_PLAN = (1000, 1025, 1089, 1110)
-"""Of many problems, some that have a plan."""
+SOME_UNDER_PHYSICS = drawn(UNDER_PHYSICS, len(OTHER_PHYSICS), kind=itemgetter(0))
+MANY_WITH_PLAN, WIDE_WITH_PLAN = (1000, 1025, 1089, 1110), (3000, 3009, 3016, 3027)
+"""Of many problems, and of those on sixteen devices, some that have a plan."""
 
 
 def _agree(problem: Problem) -> bool:
@@ -68,7 +68,7 @@ def _within_limits(plan: Plan) -> None:
     assert sum(stage.layers for stage in plan.stages) == plan.problem.model.num_layers
 
 
-@pytest.mark.parametrize("seed", range(900, 915))
+@pytest.mark.parametrize("seed", drawn(range(900, 915), 5))
 def test_the_plan_is_the_optimum_of_measured_times_as_well(seed: int) -> None:
     problem = random_problem(seed, SMALL, UNRESTRICTED)
     _agree(problem.model_copy(update={"profile": random_profile(problem, seed)}))
@@ -87,7 +87,7 @@ def test_the_optimum_is_found_under_the_physics_of_every_back_end(physics: str, 
         assert found.lower_bound_s == found.best.step_time_s
 
 
-@pytest.mark.parametrize("seed", drawn(range(40), 20))
+@pytest.mark.parametrize("seed", drawn(range(40), 12))
 def test_nothing_beats_the_plan_of_a_small_problem(seed: int) -> None:
     _agree(random_problem(seed, SMALL))
 
@@ -101,7 +101,7 @@ def test_the_small_problems_are_of_every_kind() -> None:
     assert {problem.model.mtp is not None for problem in problems} == {True, False}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", drawn(range(20), 8))
 def test_the_declared_space_is_what_the_search_enumerates(seed: int) -> None:
     """Search and oracle count the same strategies: nothing is dropped that no rule names."""
     problem = random_problem(100 + seed, SMALL, UNRESTRICTED)
@@ -130,11 +130,12 @@ def test_nothing_beats_the_plan_of_many_problems() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", [UNRESTRICTED, "megatron", "deepspeed", "native"])
 def test_nothing_beats_the_plan_inside_a_back_end(backend: str) -> None:
-    with_plan = sum(_agree(random_problem(seed, LARGER, backend)) for seed in range(2000, 2012))
-    assert with_plan >= 4
+    with_plan = sum(_agree(random_problem(seed, LARGER, backend)) for seed in drawn(range(2000, 2012), 5))
+    assert with_plan >= 4 or not runs_whole()
 
 
 @pytest.mark.slow
 def test_nothing_beats_the_plan_on_sixteen_devices() -> None:
-    with_plan = sum(_agree(random_problem(seed, WIDE, UNRESTRICTED)) for seed in range(3000, 3030))
-    assert with_plan >= 10
+    seeds = drawn(range(3000, 3030), 8, kept=WIDE_WITH_PLAN)
+    with_plan = sum(_agree(random_problem(seed, WIDE, UNRESTRICTED)) for seed in seeds)
+    assert with_plan >= (10 if runs_whole() else len(WIDE_WITH_PLAN))

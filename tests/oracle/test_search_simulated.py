@@ -47,9 +47,10 @@ def _check(plan: Plan) -> None:
 
 def test_the_headline_is_the_simulated_step() -> None:
     # The last one shards its experts over the tensor-parallel ranks and has no other data parallelism.
-    plans = [plan for seed in (*range(40), 1035) if (plan := _plan(seed)) is not None]
-    assert len(plans) >= 15
-    assert sum(plan.strategy["pp"] > 1 for plan in plans) >= 10
+    plans = [plan for seed in (*drawn(range(40), 16), 1035) if (plan := _plan(seed)) is not None]
+    if runs_whole():
+        assert len(plans) >= 15
+        assert sum(plan.strategy["pp"] > 1 for plan in plans) >= 10
     for plan in plans:
         _check(plan)
 
@@ -57,7 +58,7 @@ def test_the_headline_is_the_simulated_step() -> None:
 @pytest.mark.slow
 def test_the_headline_is_the_simulated_step_for_many_questions() -> None:
     # The kept one shards its experts over the tensor-parallel ranks and has no other data parallelism.
-    seeds = drawn(range(1000, 1400), 30, kept=(1035,))
+    seeds = drawn(range(1000, 1400), 12, kept=(1035,))
     plans = [plan for seed in seeds if (plan := _plan(seed)) is not None]
     if runs_whole():
         assert len(plans) >= 200

@@ -8,8 +8,6 @@ rounds up: the first ranks of a group hold more, the last ones less, and togethe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from planner.backends.checking.worker import Worker
@@ -26,7 +24,7 @@ from profiles.catalogue import load_cluster
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_mla_model
 from tests.torchtitan_cases import deepseek_like, llama_like, question, qwen_like
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 emit = emitter("torchtitan")
 
@@ -35,15 +33,13 @@ RANKS = 1024
 
 
 @pytest.fixture(scope="module")
-def torchtitan() -> Iterator[Worker]:
-    with worker_or_skip("torchtitan") as worker:
-        yield worker
+def torchtitan(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("torchtitan")
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
-def either_release(request: pytest.FixtureRequest) -> Iterator[Worker]:
-    with worker_or_skip("torchtitan", request.param) as worker:
-        yield worker
+def either_release(request: pytest.FixtureRequest, shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("torchtitan", request.param)
 
 
 def planned(model: ModelSpec, strategy: Strategy) -> Plan:

@@ -15,6 +15,7 @@ from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from tests.exhaustive_search import exhaustive_best
 from tests.optimal_search import assert_search_is_optimal
+from tests.sampling import drawn
 from tests.search_problems import Size, random_problem
 
 SMALL = Size(max_devices=6, max_layers=5, max_batch=8, narrowings=2)
@@ -63,9 +64,9 @@ def _problem(seed: int, said: dict[str, Any] | None) -> Problem:
     return problem.model_copy(update={"model": model, "workload": workload})
 
 
-@pytest.mark.parametrize(("said", "seed"), [(KINDS[n % len(KINDS)], 2400 + n) for n in range(16)])
-def test_the_plan_is_the_optimum(said: dict[str, Any] | None, seed: int) -> None:
-    problem = _problem(seed, said)
+@pytest.mark.parametrize("number", drawn(range(16), 5, kind=lambda number: number % len(KINDS)))
+def test_the_plan_is_the_optimum(number: int) -> None:
+    problem = _problem(2400 + number, KINDS[number % len(KINDS)])
     assert_search_is_optimal(problem)
 
 
@@ -85,9 +86,9 @@ def _crossed(seed: int, said: dict[str, Any] | None) -> Problem:
     return problem.model_copy(update={"model": model.model_copy(update=crossed), "constraints": constraints})
 
 
-@pytest.mark.parametrize(("said", "seed"), [(KINDS[n % 2], 2500 + n) for n in range(8)])
-def test_the_plan_is_the_optimum_where_layers_attend_to_a_tower(said: dict[str, Any] | None, seed: int) -> None:
-    problem = _crossed(seed, said)
+@pytest.mark.parametrize("number", drawn(range(8), 3, kind=lambda number: number % 2))
+def test_the_plan_is_the_optimum_where_layers_attend_to_a_tower(number: int) -> None:
+    problem = _crossed(2500 + number, KINDS[number % 2])
     best, _ = exhaustive_best(problem)
     try:
         plan = find_plan(problem, SearchOptions(top_k=0))
@@ -99,6 +100,8 @@ def test_the_plan_is_the_optimum_where_layers_attend_to_a_tower(said: dict[str, 
     assert plan.strategy["pp"] == plan.strategy["cp"] == 1
 
 
+# About the questions of this file, not about the search: they change with the file.
+@pytest.mark.thorough
 def test_most_of_these_problems_have_a_plan() -> None:
     """The comparison above would say nothing if nothing fitted."""
     found = 0

@@ -11,7 +11,6 @@ weights; the ring of context parallelism is a gather, as in the bill.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +28,7 @@ from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_plan
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 emit = emitter("maxtext")
 
@@ -45,9 +44,8 @@ GATHERED, REDUCED = "gathered", "reduced"
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with worker_or_skip("jax") as found:
-        yield found
+def worker(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("jax")
 
 
 def model(layers: int, *, experts: bool, weightless_norms: bool) -> ModelSpec:

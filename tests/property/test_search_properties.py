@@ -25,11 +25,12 @@ from planner.search.options import SearchOptions
 from planner.strategy.relief_layers import relief_layers
 from profiles.cluster import Pool
 from tests.rules_over_plans import over_plans
+from tests.sampling import examples
 from tests.search_problems import Size, random_problem
 
 QUICK = SearchOptions(top_k=0)
 SMALL = Size(max_devices=6, max_layers=5, max_batch=6, narrowings=2)
-EXAMPLES = settings(max_examples=12)
+EXAMPLES = settings(max_examples=examples(12, 6))
 SEEDS = st.integers(0, 10_000)
 
 
@@ -87,7 +88,7 @@ def _better(problem: Problem, what: str, factor: float) -> Problem:
     "what",
     ["memory", "memory bandwidth", "scale-up bandwidth", "NIC bandwidth", "host link", "host memory", "peak FLOPs"],
 )
-@settings(max_examples=8)
+@settings(max_examples=examples(8, 4))
 @given(seed=SEEDS, factor=st.floats(1.01, 4.0))
 def test_better_hardware_never_worsens_the_plan(what: str, seed: int, factor: float) -> None:
     problem = random_problem(seed, SMALL)
@@ -141,7 +142,7 @@ def test_an_estimate_of_the_plan_says_what_the_plan_says(seed: int) -> None:
     assert dealt.breakdown_s == plan.breakdown_s
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6, 4))
 @given(seed=SEEDS)
 def test_the_same_problem_gives_the_same_bytes(seed: int) -> None:
     problem = random_problem(seed, SMALL)
@@ -232,7 +233,7 @@ def test_a_bound_after_a_stop_is_a_bound(seed: int, looks: int) -> None:
         assert stopped.best is None or stopped.best.step_time_s == optimum_s
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10, 6))
 @given(seed=SEEDS, limit_s=st.sampled_from([0.0, 0.005, 0.02, 0.05]))
 def test_a_time_limit_gives_a_plan_with_its_gap_or_says_that_it_was_too_short(seed: int, limit_s: float) -> None:
     problem = random_problem(seed, SMALL)
@@ -249,7 +250,7 @@ def test_a_time_limit_gives_a_plan_with_its_gap_or_says_that_it_was_too_short(se
     assert plan.gap == pytest.approx(1 - plan.bound.step_time_s / plan.step_time_s, abs=1e-9)
 
 
-@settings(max_examples=16)
+@settings(max_examples=examples(16, 10))
 @given(seed=SEEDS, backend=st.sampled_from(names_with_files()))
 def test_the_files_of_a_plan_say_all_of_it(seed: int, backend: str) -> None:
     """Written and read back, a searched plan is the same strategy on the same layers, at the step time it was found."""

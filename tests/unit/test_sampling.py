@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.mutation.__main__ import REPOSITORY, faults
-from tests.sampling import SEED, WHOLE, drawn, settle_run, words
+from tests.sampling import SEED, WHOLE, drawn, examples, settle_run, words
 
 CASES = range(100)
 
@@ -44,7 +44,13 @@ def test_kept_cases_and_one_of_each_kind_are_in_every_sample(monkeypatch: pytest
 def test_a_whole_run_takes_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(WHOLE, "1")
     assert drawn(CASES, 1) == list(CASES)
+    assert examples(12, 6) == 12
     assert words() == "cases: all of every matrix"
+
+
+def test_a_quick_run_tries_fewer_examples() -> None:
+    assert examples(12, 6) == 6
+    assert examples(4, 6) == 4
 
 
 def test_a_matrix_that_cannot_be_drawn_says_why() -> None:

@@ -23,8 +23,9 @@ NEMO = Physics(
     overlaps_tp_beside_ep=False,
 )
 """Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  Overlap as in
-``MEGATRON_CORE``.  8-bit recipes gather parameters in 8 bit and keep no others (Megatron-Bridge,
-training/mixed_precision.py, fp8_param_gather), which is 1 + 1 bytes as 16 bit are 2."""
+``MEGATRON_CORE``.  The loss is TransformerEngine's kernel (NVIDIA-NeMo/Megatron-Bridge@067f987df,
+scripts/performance/utils/overrides.py:84).  8-bit recipes gather parameters in 8 bit and keep no others
+(Megatron-Bridge, training/mixed_precision.py, fp8_param_gather), which is 1 + 1 bytes as 16 bit are 2."""
 NEMO_GRAPHED = replace(
     NEMO,
     name="nemo-graphed",

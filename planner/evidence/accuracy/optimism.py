@@ -13,7 +13,12 @@ replay every layer; selective recompute was published later: Korthikanti et al. 
 
 Between 0.9 and 1.02 the pick is believable: no slower than what was run, and no promise that nobody has reached.  Below
 0.9 the report says what the pick does that the measured runs did not.  ``predicted`` is the same for the best measured
-run itself, so that what the cost model gets wrong of that run is told apart from what the pick promises beyond it.
+run itself, so that what the cost model gets wrong of that run is told apart from what the pick promises beyond it;
+``as_planned`` is its strategy under the software of the pick.  The three factors of a low pick::
+
+    optimism = predicted * (as_planned / predicted) * (optimism / as_planned)
+
+are the cost model on that run, the other software and the other strategy; the least of them names the ``cause``.
 """
 
 from __future__ import annotations
@@ -22,13 +27,13 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from planner.backends.registry import backends
+from planner.backends.registry import backends, software
 from planner.evidence.accuracy.headline import is_tuned
 from planner.evidence.runs.mapped_run import MappedRun
-from planner.evidence.runs.prediction import Prediction
+from planner.evidence.runs.prediction import Prediction, predict_runs
 from planner.evidence.runs.sources import source_group
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
@@ -44,6 +49,9 @@ QUESTIONS_EACH = 12
 SECONDS_EACH = 20.0
 """A search that takes longer answers with what it has."""
 COMPARED = ("tp", "cp", "pp", "vpp", "ep", "etp", "dp_shard", "micro_batch_size", "zero_stage", "recompute", "schedule")
+ROW_FIELDS = {"vpp": "vpp", "schedule": "vpp", "micro_batch_size": "mbs", "recompute": "recompute"}
+"""Columns that sources often leave blank, by what is compared."""
+NOT_STATED = " (not stated)"
 USUAL_BACKEND = "megatron"
 LLAMA = re.compile(r"llama-?[23]", re.IGNORECASE)
 """Names of models whose family, which a row does not state, is Llama's: back-ends that build by family take it."""
@@ -104,6 +112,8 @@ class Optimism:
     failure: str = ""
     held: str = ""
     free: float | None = None
+    as_planned: float | None = None
+    cause: str = ""
 
 
 def tuned_questions(runs: Iterable[MappedRun], most_each: int = QUESTIONS_EACH) -> list[Question]:
@@ -193,10 +203,41 @@ def _answer(question: Question, predicted_s: dict[str, float]) -> Optimism:
     told["free"] = None if isinstance(free, str) else free.step_time_s / measured_s
     if isinstance(plan, str):
         return Optimism(**told, optimism=None, differs="", failure=plan)
-    ran = {name: getattr(best.strategy, name) for name in COMPARED}
-    picked = {name: plan.strategy.get(name) for name in COMPARED}
-    words = [f"{name} {picked[name]} not {ran[name]}" for name in COMPARED if picked[name] not in (None, ran[name])]
-    return Optimism(**told, optimism=plan.step_time_s / measured_s, differs=", ".join(words) or "the same strategy")
+    words = _differences(best, plan)
+    optimism = plan.step_time_s / measured_s
+    told["as_planned"] = _as_planned_s(best) / measured_s
+    if optimism < BELIEVABLE[0]:
+        told["cause"] = low_pick_cause(told["predicted"], told["as_planned"], optimism, words)
+    return Optimism(**told, optimism=optimism, differs=", ".join(words) or "the same strategy")
+
+
+def _differences(best: MappedRun, plan: Plan) -> list[str]:
+    """What the pick does otherwise; a field that the source leaves blank is no known difference."""
+    words = []
+    for name in COMPARED:
+        ran, picked = getattr(best.strategy, name), plan.strategy.get(name)
+        if picked not in (None, ran):
+            blank = name in ROW_FIELDS and not getattr(best.row, ROW_FIELDS[name])
+            words.append(f"{name} {picked}{NOT_STATED}" if blank else f"{name} {picked} not {ran}")
+    return words
+
+
+def _as_planned_s(best: MappedRun) -> float:
+    """The run's own strategy under the physics of the pick's back-end."""
+    traits = software(_backend(best.flavour.backend)).release.physics
+    (prediction,), _ = predict_runs([replace(best, flavour=replace(best.flavour, traits=traits), traits=traits)])
+    return prediction.step_time_s
+
+
+def low_pick_cause(predicted: float, as_planned: float, optimism: float, words: Sequence[str]) -> str:
+    """Which of the three factors of a low pick is the least."""
+    factors = {
+        "cost model": predicted,
+        "software": as_planned / predicted,
+        "strategy": optimism / as_planned,
+    }
+    least = min(factors, key=lambda name: factors[name])
+    return "not stated" if least == "strategy" and any(word.endswith(NOT_STATED) for word in words) else least
 
 
 def _pick(problem: Problem) -> Plan | str:

@@ -30,25 +30,50 @@ def optimism_tables(data: Data) -> Iterable[ReportTable]:
     yield ReportTable("optimism", "Our picks beside tuned runs", said, columns, rows)
     low_ones = [each for each in found["questions"] if each["optimism"] is not None and each["optimism"] < low]
     low_ones.sort(key=lambda each: each["optimism"])
+    yield _causes(low_ones)
     said = (
         f"Questions of which our pick is predicted below {low:g} of the best measured time, and what it does otherwise."
+        " as planned: the run's own strategy under the software of the pick, over what was measured."
     )
     yield ReportTable(
         "optimism-below",
         "Picks that promise more than was reached",
         said,
-        ("question", "source", ">runs", ">run", ">optimism", "what the pick does"),
+        ("question", "source", ">runs", ">run", ">as planned", ">optimism", "cause", "what the pick does"),
         [
             (
                 each["question"],
                 each["source"],
                 str(each["num_runs"]),
                 decimal(each["predicted"]),
+                decimal(each["as_planned"]) if each.get("as_planned") else "-",
                 decimal(each["optimism"]),
+                each.get("cause", ""),
                 each["differs"],
             )
             for each in low_ones
         ],
+    )
+
+
+CAUSES = {
+    "cost model": "the run itself is predicted too fast",
+    "software": "the pick's back-end is other software than the run's",
+    "strategy": "the pick does what none of the published runs did",
+    "not stated": "the same, in fields that the source leaves blank of its runs",
+}
+
+
+def _causes(low_ones: list[Data]) -> ReportTable:
+    """How many low picks have which cause."""
+    counts = {name: sum(each.get("cause") == name for each in low_ones) for name in CAUSES}
+    return ReportTable(
+        "optimism-causes",
+        "Why picks promise more",
+        "Optimism is the product of three factors: the cost model on the best measured run, other software, another"
+        " strategy. The least of them is the cause.",
+        ("cause", "what it is", ">questions"),
+        [(name, CAUSES[name], str(count)) for name, count in counts.items()],
     )
 
 

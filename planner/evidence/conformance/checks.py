@@ -11,7 +11,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
@@ -59,6 +59,8 @@ class Tried:
     questions: Mapping[int, Problem]
     verdicts: int = VERDICTS
     """Plans of a question that installed validators are asked about."""
+    drawn: list[tuple[Problem, Plan]] = field(default_factory=list, compare=False)
+    """Plans that one check has asked for are there for the next one."""
 
     @classmethod
     def of(cls, wanted: Software) -> Tried:
@@ -67,9 +69,10 @@ class Tried:
 
     def plans(self) -> Iterator[tuple[Problem, Plan]]:
         """Random plans of the space of every question."""
-        for seed, problem in self.questions.items():
-            for plan in random_plans(problem, seed, TRIES):
-                yield problem, plan
+        if not self.drawn:
+            questions = self.questions.items()
+            self.drawn.extend((asked, plan) for seed, asked in questions for plan in random_plans(asked, seed, TRIES))
+        yield from self.drawn
 
 
 Check = Callable[[Tried], Iterator[str]]
@@ -266,18 +269,15 @@ def conformance(wanted: Software) -> Iterator[Outcome]:
         yield Outcome(wanted.spelled, check.__name__, promise, faults_of(check, wanted))
 
 
-def faults_of(
-    check: Check, wanted: Software, asked: Mapping[int, Problem] | None = None, *, verdicts: int = VERDICTS
-) -> tuple[str, ...]:
+def faults_of(check: Check, wanted: Software, tried: Tried | None = None) -> tuple[str, ...]:
     """What one check finds, each fault once; code of the room that stops with an error of Python's own is a fault.
 
-    ``asked``: some of the sample questions by their numbers, where not all of them.  ``verdicts``: plans of a question
-    that installed validators are asked about.
+    ``tried``: of ``wanted``, where not every sample question is to be asked; checks that get the same one share what it
+    has drawn.
     """
     found = dict[str, None]()
     try:
-        every = Tried.of(wanted).questions if asked is None else asked
-        for fault in check(Tried(wanted, every, verdicts)):
+        for fault in check(tried or Tried.of(wanted)):
             found[fault] = None
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]

@@ -25,6 +25,7 @@ from planner.backends.nemo_automodel import physics as nemo_automodel
 from planner.backends.pytorch_fsdp import physics as pytorch_fsdp
 from planner.backends.torchtitan import physics as torchtitan
 from planner.evidence.runs.software import library_of
+from planner.predict.physics.host import EAGER_LAUNCH_S
 from planner.predict.physics.physics import TUNED, Physics
 from planner.strategy.strategy import RecomputePolicy
 
@@ -102,10 +103,13 @@ FLAT_STEP_BYTES = 6.0
 flatten_dense_tensors_aligned and its cast; InternEvo, solver/optimizer/hybrid_zero_optim.py, _step)."""
 MEGATRON_DEEPSPEED = replace(
     MEGATRON_2021, name="Megatron-DeepSpeed", backend="megatron-deepspeed",
-    traits=replace(megatron_deepspeed.MEGATRON_DEEPSPEED, blocking_hops=True), step_bytes=FLAT_STEP_BYTES,
+    traits=replace(megatron_deepspeed.MEGATRON_DEEPSPEED_PIPELINE, accumulation_bytes=6.0),
+    step_bytes=FLAT_STEP_BYTES,
 )  # fmt: skip
 """MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience),
-which sends and receives in turn on the stream that computes (deepspeed, runtime/pipe/p2p.py, send: no async_op)."""
+which sends and receives in turn on the stream that computes (deepspeed, runtime/pipe/p2p.py, send: no async_op).
+Autograd adds each micro-batch's gradient to the one before: two reads and a write of 16 bit a parameter
+(runtime/pipe/engine.py, _exec_backward_pass)."""
 BIGSCIENCE_1B3 = replace(MEGATRON_DEEPSPEED, sharding="zero1")
 """Its launcher sets ZERO_STAGE=1 (bigscience@9e64edec2, train/tr3-1B3-baseline/tr3m-1B3-emb-norm-pile.slurm, 117)."""
 SAILOR = replace(MEGATRON_DEEPSPEED, name="Sailor (Megatron-DeepSpeed)", memory="allocated")
@@ -174,7 +178,17 @@ SIMUMAX = Flavour(
 INTERNEVO = Flavour(
     "InternEvo", backend="internevo", gradient_dtype="bf16", sequence_parallel=False, memory="process",
     step_bytes=FLAT_STEP_BYTES,
+    traits=replace(
+        TUNED, launch_s=EAGER_LAUNCH_S, unfused=frozenset({"norm", "cross_entropy"}), accumulation_bytes=6.0
+    ),
 )  # fmt: skip
+"""Eager PyTorch.  Norms take a copy of the hidden states in fp32, and are replayed where layers are not; logits turn to
+fp32, from which accuracy and perplexity of every micro-batch are made beside the loss (InternLM/InternEvo@c628a8c,
+internlm/model/modeling_internlm.py, _dropout_and_norm_attn and dropout_selective_checkpoint; core/naive_amp.py:157;
+model/metrics.py, AccPerplex.update).  Counted as several passes of PyTorch's own operators, which is more than its
+norms move (46 bytes an element, counted 90) and less than its loss and metrics do (about 75 a logit, counted 45).
+Autograd sums 16-bit gradients once a micro-batch; they are reduced after the last one
+(solver/optimizer/hybrid_zero_optim.py)."""
 JAX = Flavour(
     "JAX / MaxText", backend="maxtext", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
     shards_by_default=True,
@@ -188,11 +202,12 @@ the paper counts kept activations with the scores, s b (34 h + 5 a s) (arXiv 240
 BF16_OPTIMIZER = replace(
     MEGATRON_2021, name="Megatron-DeepSpeed, bf16", backend="megatron-deepspeed", gradient_dtype="fp32",
     traits=replace(
-        megatron.MEGATRON_2021, reduce_bucket_elements=deepspeed.DEEPSPEED.reduce_bucket_elements, blocking_hops=True
+        megatron.MEGATRON_2021, reduce_bucket_elements=deepspeed.DEEPSPEED.reduce_bucket_elements, blocking_hops=True,
+        accumulation_bytes=megatron_deepspeed.MEGATRON_DEEPSPEED_PIPELINE.accumulation_bytes,
     ),
 )  # fmt: skip
 """DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32, beside 16-bit ones
-(runtime/bf16_optimizer.py)."""
+(runtime/bf16_optimizer.py; bytes: ``megatron_deepspeed.MEGATRON_DEEPSPEED_PIPELINE``)."""
 MEGASCALE = Flavour("MegaScale", backend="megascale", zero_stage=2, overlap_tp=True, traits=megascale.MEGASCALE)
 """ZeRO-2, chunks of an interleaved pipeline, tensor-parallel collectives fused with matmuls (arXiv 2402.15627, sections
 2 and 3.2)."""

@@ -162,6 +162,13 @@ KERNEL_RULES: tuple[Rule, ...] = (
     Rule("loss", "fused", NOTES, r"\bfoak\b|unsloth", "one Triton kernel over the logits"),
     Rule(
         "loss",
+        "wide",
+        NOTES,
+        r"\bNeMo 24\.\d\d|\brelease v?24\.\d\d|\bNeMo Framework Launcher",
+        "before Megatron-LM could take TransformerEngine's loss (0f60adbd3, 8 March 2025): fp32 logits",
+    ),
+    Rule(
+        "loss",
         "fused",
         NOTES,
         r"torchtitan.*compile.*\btorch 2\.(8|9|[1-9]\d)",

@@ -117,9 +117,9 @@ def _saturate(x: Array, half: float) -> Array:
 
 
 def sustained_fraction(device: Device) -> float:
-    """Matmul rate inside a training step over the rate of a lone matmul."""
+    """Matmul rate inside a training step over the rate of a lone matmul: the device's own, else its architecture's."""
     known = architectures().sustained_matmul_fraction
-    return known.values.get(device.architecture, known.other or 1.0)
+    return known.values.get(device.name, known.values.get(device.architecture, known.other or 1.0))
 
 
 def device_rates(device: Device, precision: str) -> DeviceRates:

@@ -31,6 +31,13 @@ RMS norm in fp32 (cast, square, mean, scale, cast, weight): 36 bytes an element 
 product): 10 for 6.  Rotation of fp32 pairs: 20 for 4, less in the backward pass.  Cross-entropy (cast to fp32,
 log-softmax; backward in fp32 and a cast back): 18 for 4 and 22 for 6.  A LayerNorm has its own kernel everywhere.
 """
+WIDE_LOSS_PASSES, WIDE_LOSS_BACKWARD = 5.5, 10.0 / 22.0
+"""Bytes that Megatron-Core's fused loss moves over those of one kernel, and backward over forward ones.
+
+Its compiled parts end at the two collectives over the vocabulary: cast and maximum (2 read, 4 written), exponential and
+sum (4, 4), division (4, 4): 22 bytes a logit for 4; backward the softmax is read, scaled in place and written in 16 bit
+(4, 4, 2) (NVIDIA/Megatron-LM@d98e8a64d, core/fusions/fused_cross_entropy.py, core/tensor_parallel/cross_entropy.py).
+"""
 POINTWISE_BACKWARD = 1.5
 """Backward over forward bytes of a point-wise operator: it reads its input and a gradient and writes a gradient."""
 UNFUSED_BACKWARD: dict[str, float] = {"activation": 2.6}
@@ -81,8 +88,18 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
         return _mixer_s(operator, keys, hardware)
     if operator.op_class == "weight_pass":
         return hardware.rates.memory_s(passed_bytes(operator, keys), operator.op_class)
-    passes = UNFUSED_PASSES.get(operator.op_class, 1.0) if operator.op_class in hardware.physics.unfused else 1.0
-    return hardware.rates.memory_s(passes * moved_bytes(operator, keys), operator.op_class)
+    return hardware.rates.memory_s(_passes(operator, hardware) * moved_bytes(operator, keys), operator.op_class)
+
+
+def _passes(operator: Operator, hardware: Hardware) -> float:
+    """Bytes of a point-wise operator as this back-end runs it over those of one fused kernel."""
+    if operator.op_class in hardware.physics.unfused:
+        return UNFUSED_PASSES.get(operator.op_class, 1.0)
+    return WIDE_LOSS_PASSES if _is_wide_loss(operator, hardware) else 1.0
+
+
+def _is_wide_loss(operator: Operator, hardware: Hardware) -> bool:
+    return operator.op_class == "cross_entropy" and hardware.physics.wide_loss
 
 
 def operator_backward_s(
@@ -109,6 +126,8 @@ def operator_backward_s(
     ratio = POINTWISE_BACKWARD
     if operator.op_class in hardware.physics.unfused:
         ratio = UNFUSED_BACKWARD.get(operator.op_class, ratio)
+    elif _is_wide_loss(operator, hardware):
+        ratio = WIDE_LOSS_BACKWARD
     if hardware.physics.separate_reductions:
         ratio = SEPARATE_BACKWARD.get(operator.op_class, ratio)
     return ratio * forward_s, np.zeros_like(forward_s)

@@ -28,6 +28,9 @@ class KernelTraits:
     eager_pointwise: bool = False
     """Whether norms, activations, rope and residual sums run as several kernels each, straight from PyTorch's eager
     operators."""
+    wide_loss: bool = False
+    """Whether the loss over a split vocabulary turns logits to fp32 and passes over them between its collectives
+    (Megatron-Core's own fused form), instead of one kernel that reads and writes 16 bit (TransformerEngine's)."""
     separate_reductions: bool = False
     """Whether gradients of biases and norms are reduced, and those of residual branches added, by kernels of their own
     that read the tensors once more (before TransformerEngine)."""

@@ -9,7 +9,7 @@ import pytest
 from planner.backends.nanotron.physics import NANOTRON_STALLING
 from planner.evidence.accuracy.fitted_rows import FittedRows
 from planner.evidence.accuracy.left_out import NEVER_USED, WITHOUT_ITS_CONSTANTS
-from planner.evidence.accuracy.optimism import optimism_data, tuned_questions
+from planner.evidence.accuracy.optimism import low_pick_cause, optimism_data, tuned_questions
 from planner.evidence.accuracy.report import assess, report_data
 from planner.evidence.accuracy.report_tables import report_tables
 from planner.evidence.runs.prediction import map_rows, predict_rows, predict_runs
@@ -62,6 +62,20 @@ def test_our_pick_is_compared_with_the_best_of_the_tuned_runs() -> None:
     fastest_s = min(each.step_time_s for each in predictions if each.fits)
     assert told["optimism"] <= fastest_s / 2.2 * 1.001, "a search is no slower than the runs that it may copy"
     assert (found["n"], found["below"]) == (1, int(told["optimism"] < 0.9))
+    assert bool(told["cause"]) == (told["optimism"] < 0.9)
+
+
+@pytest.mark.parametrize(
+    ("factors", "words", "cause"),
+    [
+        ((0.7, 0.7, 0.65), ["tp 2 not 8"], "cost model"),
+        ((1.0, 0.7, 0.68), ["tp 2 not 8"], "software"),
+        ((1.0, 1.0, 0.8), ["tp 2 not 8"], "strategy"),
+        ((1.0, 1.0, 0.8), ["tp 2 not 8", "vpp 4 (not stated)"], "not stated"),
+    ],
+)
+def test_the_least_factor_is_the_cause(factors: tuple[float, float, float], words: list[str], cause: str) -> None:
+    assert low_pick_cause(*factors, words) == cause
 
 
 @pytest.mark.parametrize(("second", "held"), [("full", "full"), ("none", ""), ("", "")])

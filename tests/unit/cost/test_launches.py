@@ -168,6 +168,15 @@ def test_separate_reductions_read_again_in_the_backward_pass() -> None:
     assert separate.sums.forward_s == plain.sums.forward_s
 
 
+def test_loss_in_fp32_moves_22_bytes_a_logit_forward_and_10_backward() -> None:
+    operators = head_operators(builtin_model("llama-3.1-8b"))
+    one, wide = (layer_kind(operators, keys_of(micro=4), a100(t)) for t in (TUNED, replace(TUNED, wide_loss=True)))
+    bandwidth = a100().rates.memory_bytes_per_s
+    logits = 4 * 1024 * 128_256
+    assert wide.sums.forward_s - one.sums.forward_s == pytest.approx(18.0 * logits / bandwidth, rel=0.01)
+    assert wide.sums.backward_s - one.sums.backward_s == pytest.approx(4.0 * logits / bandwidth, rel=0.02)
+
+
 def test_known_frameworks_are_never_faster_than_a_tuned_one() -> None:
     keys = keys_of(tp=4, micro=2)
     operators = layer_operators(builtin_model("llama-3.1-8b"), 0)
