@@ -162,7 +162,10 @@ class CostModel:
         tensors, rows = self._tensors_per_parameter(cost, key), rows_as_run(rows, self.hardware.physics)
         dense, expert = with_orthogonalization(parallelisms(rows, tensors), self._asked, cost, key, rows.pp)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
-        forward_s, backward_s = self._with_documents(rows, cost, key, self._layer_times_s(cost, key, dense, expert))
+        forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
+        more = 0.0 if self.documents is None else sharded_attention(rows, self.documents, self.workload)[:, None] - 1.0
+        forward_s = forward_s + more * layers.attention_forward_s[key]
+        backward_s = backward_s + more * layers.attention_backward_s[key]
         front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
         of_model = self.model, self.workload, cost
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
@@ -213,16 +216,6 @@ class CostModel:
             warmup_chunks=rows.overlap_ep.astype(float) * self.hardware.physics.overlap_warmup_chunk,
             apart=self._apart(rows, cost, key, states),
         )
-
-    def _with_documents(
-        self, rows: StrategyRows, cost: ModelCost, key: Ints, times_s: tuple[Array, Array]
-    ) -> tuple[Array, Array]:
-        """Times of a layer [row, kind] with what uneven documents add to the attention of the hottest shard."""
-        if self.documents is None:
-            return times_s
-        more, layers = sharded_attention(rows, self.documents, self.workload)[:, None] - 1.0, cost.layers
-        forward_s, backward_s = times_s
-        return forward_s + more * layers.attention_forward_s[key], backward_s + more * layers.attention_backward_s[key]
 
     def _ends_s(
         self,
