@@ -26,7 +26,7 @@ from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
 from planner.predict.cost.step_payload import DataParallelism, hop_parts, parallelisms, table_bytes
 from planner.predict.cost.two_sequences import own_keys
-from planner.predict.cost.uneven_rows import sharded_attention, uneven_column
+from planner.predict.cost.uneven_rows import uneven_column, with_documents
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, PackedKeys
 from planner.predict.memory.framework_memory import (
     framework_buffer_bytes,
@@ -162,10 +162,9 @@ class CostModel:
         tensors, rows = self._tensors_per_parameter(cost, key), rows_as_run(rows, self.hardware.physics)
         dense, expert = with_orthogonalization(parallelisms(rows, tensors), self._asked, cost, key, rows.pp)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
-        forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
-        more = 0.0 if self.documents is None else sharded_attention(rows, self.documents, self.workload)[:, None] - 1.0
-        forward_s = forward_s + more * layers.attention_forward_s[key]
-        backward_s = backward_s + more * layers.attention_backward_s[key]
+        times_s = self._layer_times_s(cost, key, dense, expert)
+        attention_s = (layers.attention_forward_s[key], layers.attention_backward_s[key])
+        forward_s, backward_s = with_documents(times_s, attention_s, rows, self.documents, self.workload)
         front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
         of_model = self.model, self.workload, cost
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)

@@ -62,3 +62,17 @@ def sharded_attention(rows: StrategyRows, documents: PackedRows, workload: Workl
     with_sharding = met + piped * pipeline_part(rows.pp, rows.num_microbatches)
     held = uneven_attention(rows, documents, workload)
     return np.maximum((1.0 + with_sharding) / (1.0 + held), 1.0)
+
+
+def with_documents(
+    layer_s: tuple[Array, Array],
+    attention_s: tuple[Array, Array],
+    rows: StrategyRows,
+    documents: PackedRows | None,
+    workload: Workload,
+) -> tuple[Array, Array]:
+    """Forward and backward times of layers with what ``sharded_attention`` adds to their attention: two [R, N]."""
+    if documents is None:
+        return layer_s
+    more = sharded_attention(rows, documents, workload)[:, None] - 1.0
+    return layer_s[0] + more * attention_s[0], layer_s[1] + more * attention_s[1]
