@@ -30,8 +30,8 @@ from planner.predict.cost.uneven_rows import uneven_column, with_documents
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, PackedKeys
 from planner.predict.memory.framework_memory import (
     framework_buffer_bytes,
-    with_eight_bit_copies,
     with_framework_gradients,
+    with_narrow_copies,
 )
 from planner.predict.memory.moments import MomentTerms, states_by_moment
 from planner.predict.memory.states import StateBytes, gradient_bytes, state_bytes
@@ -165,8 +165,7 @@ class CostModel:
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(rows, cost, key, (dense, expert))
         front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
-        of_model, each = (self.model, self.workload, cost), self.hardware.rates.narrow_bytes
-        copies = each if self.hardware.eight_bit_weights else 0.0
+        of_model = self.model, self.workload, cost
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
         of_stage = (layers.dense_parameters[key], dense), (layers.expert_parameters[key], expert)
@@ -183,7 +182,7 @@ class CostModel:
             relieved_bytes=layers.saved_bytes[at, key],
             layer_dense=layers.dense_parameters[key],
             layer_expert=layers.expert_parameters[key],
-            frozen=frozen_bytes(of_model, key, (dense, expert), copied, rows.pp, copy_bytes=copies),
+            frozen=frozen_bytes(of_model, key, (dense, expert), copied, rows.pp, copy_bytes=self.hardware.copy_bytes),
             embedding_forward_s=front[0],
             embedding_backward_s=front[1],
             head_forward_s=back[0],
@@ -204,7 +203,7 @@ class CostModel:
             fixed=fixed,
             fixed_bytes=fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches),
             dense_state=states[0][0],
-            expert_state=with_eight_bit_copies(states[1][0], rows, copied=self.hardware.eight_bit_experts, each=each),
+            expert_state=with_narrow_copies(states[1][0], rows, self.hardware.expert_copy_bytes),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,

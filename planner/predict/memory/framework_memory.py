@@ -83,12 +83,9 @@ def with_eight_bit_inputs(operators: Sequence[Operator], each: float = 1.0) -> t
     )
 
 
-def with_eight_bit_copies(state: StateBytes, rows: StrategyRows, *, copied: bool, each: float = 1.0) -> StateBytes:
-    """State of expert parameters with narrow copies where they are ``copied``: [R].
-
-    ``each``: bytes of an element of one of the two copies.
-    """
-    if not copied:
+def with_narrow_copies(state: StateBytes, rows: StrategyRows, each: float) -> StateBytes:
+    """State of expert parameters with two copies of ``each`` bytes an element: [R]."""
+    if not each:
         return state
     return replace(state, weights=state.weights + narrow_copies(rows.zero, rows.fp8_parameters.astype(float), each))
 
