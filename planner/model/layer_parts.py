@@ -10,6 +10,8 @@ Learned scalars, unless ``learned`` says otherwise, with ``i`` features in, ``o`
     gate          0                              point-wise, a product of two tensors
     convolution   i * k * channels (+ i)         2 i k channels FLOPs a token; ``channels`` of a group of inputs
     table         ``learned``                    a look-up of ``i`` features; rows are split as the vocabulary
+    conditioning  i * o (+ o with a bias)        a projection of one vector a sample, such as the time step: no work a
+                                                 token (one pass over the weight: below 1 % of a layer's time)
 
 Kept for the backward pass: what it reads (a gate both factors), once.  Parts run again with the whole layer, or with
 the MLP where they belong to it.
@@ -24,7 +26,7 @@ from pydantic import Field, model_validator
 from planner.model.operator import Module, Operator, OperatorClass, Shard
 from profiles.document import Document
 
-PartKind = Literal["projection", "norm", "scale", "gate", "convolution", "table"]
+PartKind = Literal["projection", "norm", "scale", "gate", "convolution", "table", "conditioning"]
 PartBlock = Literal["attention", "mlp"]
 PartCut = Literal["none", "output", "input", "heads", "features"]
 
@@ -42,7 +44,9 @@ _CLASSES: dict[PartKind, OperatorClass] = {
     "gate": "gate",
     "convolution": "convolution",
     "table": "embedding",
+    "conditioning": "gate",
 }
+_PROJECTIONS = ("projection", "conditioning")
 
 
 class PartSpec(Document):
@@ -66,10 +70,13 @@ class PartSpec(Document):
         default=1, gt=0, exclude_if=lambda count: count == 1, description="input channels of one output channel"
     )
     rows: float = Field(default=1.0, gt=0, exclude_if=lambda rows: rows == 1.0, description="rows a token of the layer")
+    of_source: bool = Field(
+        default=False, exclude_if=lambda on: not on, description="runs over the second sequence, such as the text"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.kind != "projection" and self.out_features is not None:
+        if self.kind not in _PROJECTIONS and self.out_features is not None:
             raise ValueError("only a projection writes another width than it reads")
         if self.kind == "gate" and self.parameters:
             raise ValueError("a gate has no learned scalars; its projection is a part of its own")
@@ -81,7 +88,7 @@ class PartSpec(Document):
         if self.learned is not None:
             return self.learned
         written = self.out_features or self.in_features
-        if self.kind == "projection":
+        if self.kind in _PROJECTIONS:
             return self.in_features * written + (written if self.bias else 0)
         if self.kind == "convolution":
             return self.in_features * (self.kernel * self.channels + (1 if self.bias else 0))
@@ -90,6 +97,12 @@ class PartSpec(Document):
 
 def part_operator(part: PartSpec, module: Module, *, prefix: str = "") -> Operator:
     """The operator of one part."""
+    if part.kind == "conditioning":
+        held = part.parameters
+        name = f"{prefix}{part.name}"
+        return Operator(
+            name=name, op_class="gate", module=module, shard="sequence", parameters=held, replicated_parameters=held
+        )
     written = part.out_features or part.in_features
     is_matmul = part.kind == "projection"
     convolution = part.kind == "convolution"
@@ -111,6 +124,7 @@ def part_operator(part: PartSpec, module: Module, *, prefix: str = "") -> Operat
         flops=2.0 * part.in_features * part.kernel * part.channels * part.rows if convolution else 0.0,
         saved_width=0 if part.kind == "table" else read * part.rows,
         saved_shard=None if part.kind == "table" else saved,
+        of_source=part.of_source,
     )
 
 
