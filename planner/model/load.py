@@ -1,7 +1,8 @@
 """Loading the model that the user names.
 
-A reference is a built-in name, a Hugging Face ``config.json`` (or the folder that holds one, of a diffusers pipeline
-the one in ``transformer/``), a Megatron-LM launch script or argument file (``.sh``, ``.args``, ``.txt``), our model YAML, or a saved ``ModelSpec``.
+A reference is a built-in name, a ``config.json`` of Hugging Face (or the folder that holds one; of a diffusers pipeline
+the one in ``transformer/``), a Megatron-LM launch script or argument file (``.sh``, ``.args``, ``.txt``), our model
+YAML, or a saved ``ModelSpec``.
 """
 
 from __future__ import annotations

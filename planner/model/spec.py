@@ -281,7 +281,7 @@ Tower = VisionSpec | TowerSpec
 
 
 class ModelSpec(Document):
-    """A language model, or with ``denoiser`` a diffusion transformer: embedding, a sequence of layers of few kinds, final norm, output head."""
+    """A language model (or a diffusion transformer): embedding, layers of few kinds in sequence, final norm, head."""
 
     schema_version: Literal[1] = 1
     name: str = Field(min_length=1)

@@ -28,7 +28,9 @@ def contradictions(model: ModelSpec, workload: Workload) -> tuple[tuple[str, str
     routed = of_other_experts(workload.routing, model)
     said = [
         f"/workload/routing: {routed}" if routed else None,
-        None if model.denoiser else beside_an_encoder(model.encoder, workload.source_length, workload.sequences, training),
+        None
+        if model.denoiser
+        else beside_an_encoder(model.encoder, workload.source_length, workload.sequences, training),
         beside_a_tower(model, workload.sequences, training),
         of_a_denoiser(model.denoiser, workload),
     ]

@@ -66,6 +66,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     workload: flags.WorkloadFile = None,
     global_batch_size: flags.GlobalBatchSize = None,
     sequence_length: flags.SequenceLength = None,
+    sample: flags.Sample = None,
     precision: flags.Precision = None,
     routing: flags.Routing = None,
     training: flags.Training = None,
@@ -93,7 +94,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     values = given_strategy(job, strategy)
     chunk_layers = _parse_layers(layers) if layers is not None else _script_layers(job, strategy)
     kinds = (routing, training, sequences, optimizer)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, *kinds)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, *kinds, sample)
     software = parse_backends(software_of(backend, script, job))
     space = SpaceFlags({}, backends=software, memory_margin=memory_margin, fits=fits)
     asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)

@@ -89,6 +89,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     workload: flags.WorkloadFile = None,
     global_batch_size: flags.GlobalBatchSize = None,
     sequence_length: flags.SequenceLength = None,
+    sample: flags.Sample = None,
     precision: flags.Precision = None,
     routing: flags.Routing = None,
     training: flags.Training = None,
@@ -133,7 +134,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     require_files_of_best(emitted := parse_emitted(emit), backends := parse_backends(software_of(backend, script, job)))
     limits, kinds = (max_step_time, min_tokens_per_s, objective, price, fits, prefer), (routing, training, sequences)
     space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, memory_margin, *limits)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, *kinds, optimizer)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, *kinds, optimizer, sample)
     asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
     shown = shown_beside(script, job, quiet)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown).checked()

@@ -1,4 +1,4 @@
-"""Read ``transformer/config.json`` of diffusers pipelines: a table of classes, one builder for each way of using text."""
+"""Read ``transformer/config.json`` of diffusers pipelines: a table of classes, by how their layers use the text."""
 
 from __future__ import annotations
 

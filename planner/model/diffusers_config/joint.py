@@ -1,7 +1,7 @@
-"""Classes whose layers attend to text and latent tokens as one sequence: Flux, Stable Diffusion 3, Qwen-Image, CogVideoX.
+"""Classes whose layers attend to text and latent tokens as one sequence: Flux, SD3, Qwen-Image, CogVideoX.
 
-Sources: diffusers 0.42.1 ``models/transformers/``: transformer_flux.py:356-480, 632-705; transformer_sd3.py:140-185 with
-``models/attention.py`` (JointTransformerBlock); transformer_qwenimage.py:590-740, 816-866;
+Sources: diffusers 0.42.1 ``models/transformers/``: transformer_flux.py:356-480, 632-705; transformer_sd3.py:140-185
+with ``models/attention.py`` (JointTransformerBlock); transformer_qwenimage.py:590-740, 816-866;
 cogvideox_transformer_3d.py:60-125, 215-335 with ``models/normalization.py`` (CogVideoXLayerNormZero).
 """
 
@@ -150,9 +150,7 @@ def _attention(heads: int, head_dim: int, **more: Any) -> AttentionSpec:
     )
 
 
-def _double(
-    heads: int, head_dim: int, *, qk_norm: Literal["none", "per_head"], text_ends: bool = False
-) -> LayerSpec:
+def _double(heads: int, head_dim: int, *, qk_norm: Literal["none", "per_head"], text_ends: bool = False) -> LayerSpec:
     """A layer with two sets of weights; each stream's shift, scale and gate are six vectors made of the time step.
 
     Where the text ends its norm has two (AdaLayerNormContinuous).

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from planner.model.layer_parts import PartBlock, PartSpec
 
 TIME_FEATURES = 256
@@ -15,7 +17,7 @@ def patches(in_features: int, hidden: int, *, bias: bool = True) -> PartSpec:
 
 def per_sample(name: str, *widths: int) -> tuple[PartSpec, ...]:
     """An MLP with biases over one vector a sample: ``widths`` in order."""
-    steps = list(zip(widths, widths[1:], strict=False))
+    steps = list(pairwise(widths))
     names = [name] if len(steps) == 1 else [f"{name}_{number}" for number in range(1, len(steps) + 1)]
     return tuple(
         PartSpec(name=each, kind="conditioning", in_features=first, out_features=second, bias=True)
@@ -34,7 +36,7 @@ def text(*widths: int) -> tuple[PartSpec, ...]:
             bias=True,
             of_source=True,
         )
-        for number, (first, second) in enumerate(zip(widths, widths[1:], strict=False), start=1)
+        for number, (first, second) in enumerate(pairwise(widths), start=1)
     )
 
 
