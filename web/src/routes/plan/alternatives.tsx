@@ -1,16 +1,21 @@
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { explanationQuery, planQuery } from "../../api/queries/plans";
 import { Loading } from "../../components/Loading";
 import { ProblemNotice } from "../../components/ProblemNotice";
 import styles from "./alternatives/Alternatives.module.css";
-import { ChoiceDetail } from "./alternatives/ChoiceDetail";
 import { ChoicesFigure } from "./alternatives/ChoicesFigure";
 import { ChoicesTable } from "./alternatives/ChoicesTable";
 import { choicesOf } from "./alternatives/choices";
 import { PinnedBar } from "./alternatives/PinnedBar";
 import { useChoices } from "./alternatives/useChoices";
 import { WhyNotMine } from "./alternatives/WhyNotMine";
+
+/** Shown once something is chosen: its code may come after the first view. */
+const ChoiceDetail = lazy(async () => ({
+  default: (await import("./alternatives/ChoiceDetail")).ChoiceDetail,
+}));
 
 /** What else could run: step time against memory, each with its reason; pin two to compare; why not mine? */
 export function Alternatives() {
@@ -29,7 +34,16 @@ export function Alternatives() {
         <div className={styles.picture}>
           <ChoicesFigure plan={plan} choices={choices} selected={view.search.choice} onSelect={view.select} />
           <aside className={styles.side} aria-label="The chosen alternative">
-            <ChoiceDetail plan={plan} choice={chosen} view={view} />
+            {chosen ? (
+              <Suspense fallback={<Loading label="alternative" height={120} />}>
+                <ChoiceDetail plan={plan} choice={chosen} view={view} />
+              </Suspense>
+            ) : (
+              <p className={styles.hint}>
+                Choose a mark or a row, or walk with <kbd>j</kbd> and <kbd>k</kbd>. <kbd>p</kbd> pins; two
+                pinned choices can be compared.
+              </p>
+            )}
             <PinnedBar plan={plan} choices={choices} view={view} />
           </aside>
         </div>

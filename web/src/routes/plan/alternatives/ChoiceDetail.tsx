@@ -9,7 +9,7 @@ import type { ChoicesView } from "./useChoices";
 
 interface Props {
   plan: PlanAnswer;
-  choice: Choice | undefined;
+  choice: Choice;
   view: ChoicesView;
 }
 
@@ -17,13 +17,6 @@ const MOST_TERMS = 4;
 
 /** The choice that is looked at: what it would do, what it pays, and the plan that the search makes of it. */
 export function ChoiceDetail({ plan, choice, view }: Props) {
-  if (!choice)
-    return (
-      <p className={styles.hint}>
-        Choose a mark or a row, or walk with <kbd>j</kbd> and <kbd>k</kbd>. <kbd>p</kbd> pins; two pinned
-        choices can be compared.
-      </p>
-    );
   const terms = choice.terms_s
     .filter((each) => each.change !== 0)
     .sort((a, b) => Math.abs(b.change) - Math.abs(a.change))

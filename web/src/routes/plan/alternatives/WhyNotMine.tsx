@@ -13,10 +13,10 @@ import { isLaunchScript } from "../../../lib/launchScript";
 import { readAlternativesSearch } from "../alternatives.search";
 import styles from "./Alternatives.module.css";
 import { useDraftText } from "./draftText";
-import { ScriptNotes } from "./ScriptNotes";
 
-/** Shown once a question was asked: its code may come after the first view. */
+/** Shown once a question was asked: their code may come after the first view. */
 const WhyNotAnswer = lazy(async () => ({ default: (await import("./WhyNotAnswer")).WhyNotAnswer }));
+const ScriptNotes = lazy(async () => ({ default: (await import("./ScriptNotes")).ScriptNotes }));
 
 /** Type `tp=4,pp=8` or paste a launch script: what the best plan with it would take, or why there is none. */
 export function WhyNotMine({ plan }: { plan: PlanAnswer }) {
@@ -99,7 +99,11 @@ export function WhyNotMine({ plan }: { plan: PlanAnswer }) {
       </form>
       {unplaced && <ProblemNotice error={unplaced} />}
       {running.isPending && <Loading label="answer" height={120} />}
-      {running.data && <ScriptNotes read={running.data} plan={plan} />}
+      {running.data && (
+        <Suspense fallback={<Loading label="notes" height={120} />}>
+          <ScriptNotes read={running.data} plan={plan} />
+        </Suspense>
+      )}
       {isWish && whyNot && answer.isPending && <Loading label="answer" height={120} />}
       {shown && (
         <Suspense fallback={<Loading label="answer" height={120} />}>
