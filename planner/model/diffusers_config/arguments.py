@@ -82,12 +82,11 @@ class Arguments:
     def three(self, key: str) -> tuple[int, int, int]:
         """Three positive whole numbers."""
         value = self.value(key)
-        good = isinstance(value, tuple) and len(value) == 3 and all(type(each) is int and each > 0 for each in value)
-        if not good:
+        sizes = [each for each in value if type(each) is int and each > 0] if isinstance(value, tuple) else []
+        if not isinstance(value, tuple) or len(value) != 3 or len(sizes) != 3:
             self.reader.refuse(key, "must be three positive whole numbers")
             return 1, 1, 1
-        first, second, third = value  # type: ignore[misc]  # three, as was asked above
-        return first, second, third
+        return sizes[0], sizes[1], sizes[2]
 
     def changed(self) -> tuple[tuple[str, ConfigValue], ...]:
         """Arguments that are not the class's defaults, by name."""
