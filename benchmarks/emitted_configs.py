@@ -35,7 +35,8 @@ from planner.errors import BackEndRefused, DocumentInvalid, ValidatorUnavailable
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model
 from planner.plan.plan import Plan
-from planner.question.problem import Constraints, Precision, Problem, Workload
+from planner.question.problem import Constraints, Problem, Workload
+from planner.question.work_kind import Precision
 from planner.search.sample import random_plans
 from profiles.catalogue import builtin_clusters, load_cluster
 

@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 from benchmarks.model_type_flops import flops_ratio
-from benchmarks.model_type_values import CHANGES, HOLDERS, LISTED, SMALL
+from benchmarks.model_type_values import CHANGES, HOLDERS, LISTED, SMALL, part_of
 
 
 def judged(model_type: str, class_name: str) -> dict[str, Any]:
@@ -106,8 +106,8 @@ def made(model_type: str, changes: dict[str, Any]) -> Any:
     for path, value in changes.items():
         *holders, key = path.split(".")
         inner = top
-        for holder in holders:
-            inner = inner.setdefault(holder, {"model_type": _nested_type(model_type, holder)})
+        for depth, holder in enumerate(holders, 1):
+            inner = inner.setdefault(holder, {"model_type": _nested_type(model_type, ".".join(holders[:depth]))})
         inner[key] = value
     return AutoConfig.for_model(model_type, **top)
 
@@ -115,7 +115,7 @@ def made(model_type: str, changes: dict[str, Any]) -> Any:
 def _nested_type(model_type: str, holder: str) -> str:
     from transformers import AutoConfig
 
-    return str(getattr(AutoConfig.for_model(model_type), holder).model_type)
+    return str(part_of(AutoConfig.for_model(model_type), holder).model_type)
 
 
 def small_config(model_type: str, class_name: str) -> tuple[Any, Any | None]:
@@ -148,9 +148,7 @@ def small_config(model_type: str, class_name: str) -> tuple[Any, Any | None]:
 
 def _paths(config: Any) -> dict[str, Any]:
     holders = [("", config)] + [
-        (f"{name}.", getattr(config, name))
-        for name in HOLDERS
-        if getattr(getattr(config, name, None), "model_type", "")
+        (f"{name}.", part_of(config, name)) for name in HOLDERS if getattr(part_of(config, name), "model_type", "")
     ]
     return {
         f"{prefix}{key}": value
@@ -174,7 +172,7 @@ def changed_configs(small: Any) -> list[tuple[str, Any]]:
     found = []
     for prefix, holder in [
         ("", small),
-        *((f"{name}.", getattr(small, name, None)) for name in HOLDERS),
+        *((f"{name}.", part_of(small, name)) for name in HOLDERS),
     ]:
         if holder is None:
             continue

@@ -6,8 +6,9 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.model_type_values import HOLDERS
+from benchmarks.model_type_values import HOLDERS, part_of
 from benchmarks.tower_flops import tower_flops
+from planner.model.encoder import PatchFront
 from planner.model.spec import ModelSpec
 
 
@@ -31,8 +32,8 @@ def flops_ratio(
     try:
         config = copy.deepcopy(config)
         for name in HOLDERS:  # what is said of the whole does not reach the parts
-            if getattr(config, name, None) is not None:
-                getattr(config, name)._attn_implementation = "eager"
+            if part_of(config, name) is not None:
+                part_of(config, name)._attn_implementation = "eager"
         if getattr(config, "index_topk", None):  # the classes score all tokens and mask those that are not chosen
             config.index_topk = length
             spec = model_from_hf_config(written(config), "surveyed", "config.json")
@@ -74,10 +75,22 @@ def _inputs(spec: ModelSpec, length: int) -> dict[str, Any]:
     if spec.encoder is None:
         return {"input_ids": tokens}
     front = spec.encoder.front
+    if isinstance(front, PatchFront):
+        return _patches(front, spec.encoder.sequence_length, tokens)
     if front is None:
         return {"input_ids": tokens, "decoder_input_ids": tokens}
     frames = front.stride * (spec.encoder.sequence_length or length)
     return {"input_features": torch.zeros(1, front.input_width, frames), "decoder_input_ids": tokens}
+
+
+def _patches(front: PatchFront, fixed: int | None, tokens: Any) -> dict[str, Any]:
+    """Flattened patches with their row and column, or an image of three channels that gives the tower's tokens."""
+    import torch
+
+    if fixed is None:
+        return {"flattened_patches": torch.ones(1, tokens.shape[1], 2 + front.input_width), "decoder_input_ids": tokens}
+    side = round(((fixed - 1) * front.input_width / 3) ** 0.5)
+    return {"pixel_values": torch.zeros(1, 3, side, side), "decoder_input_ids": tokens}
 
 
 def _scan_flops(spec: ModelSpec) -> float:

@@ -131,6 +131,8 @@ CHANGES: dict[str, list[Any]] = {
     **_each("src_vocab_size tgt_vocab_size decoder_vocab_size", [1536]),
     **_each("max_source_positions max_target_positions num_mel_bins", [96]),
     "attention_type": ["original_full"],
+    "encoder_attention_type": ["transient-global"],
+    "num_global_tokens": [8],
 }
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
 
@@ -150,12 +152,22 @@ HOLDERS = (
     "projector_config",
     "encoder",
     "decoder",
+    "encoder.text_config",
 )
 """Nested configs whose keys are set and changed too."""
+
+
+def part_of(config: Any, path: str) -> Any:
+    """The nested config at a path of names; None where there is none."""
+    for name in path.split("."):
+        config = getattr(config, name, None)
+    return config
+
 
 _ROPE_BY_KIND = dict.fromkeys(("full_attention", "sliding_attention"), _ROPE)
 
 _QFORMER = {"projector_config.encoder_hidden_size": 96}
+_CROSSED = {"decoder.is_decoder": True, "decoder.add_cross_attention": True}
 LISTED: dict[str, dict[str, Any]] = {
     "jetmoe": {"kv_channels": 16},
     "zamba2": {
@@ -203,6 +215,12 @@ LISTED: dict[str, dict[str, Any]] = {
         "vision_config.intermediate_layers_indices": [0, 1, 2, 3, 4],
         "vision_config.vision_output_dim": 576,
     },
+    "encoder-decoder": _CROSSED,
+    "vision-encoder-decoder": _CROSSED,
+    "pix2struct": {"text_config.d_kv": 16},
+    "led": {"attention_window": 8},
+    "longt5": {"local_radius": 15},
+    "pegasus_x": {"block_size": 16, "num_global_tokens": 4, "stagger_local_blocks": False},
     "glmasr": _WHOLE_GROUPS,
     "voxtral": {**_WHOLE_GROUPS, "audio_config.encoder_ffn_dim": 384},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "conv", "full_attention"]},

@@ -102,6 +102,7 @@ def class_defaults() -> dict[str, Any]:
     from planner.model.hf_config.audio_models import AUDIO_MODELS
     from planner.model.hf_config.bart_family import BARTS
     from planner.model.hf_config.bert_family import BERTS
+    from planner.model.hf_config.registry import JOINED_PARTS
     from planner.model.hf_config.t5_family import T5S
     from planner.model.hf_config.tables import TABLES
     from planner.model.hf_config.tables.images import IMAGE_MODELS
@@ -119,7 +120,7 @@ def class_defaults() -> dict[str, Any]:
         *(each.encoder for each in AUDIO_MODELS.values()),
     }
     others = ("falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese", "modernbert-decoder", "whisper")
-    tables = (TABLES, NESTED, VISION_MODELS, BERTS, BARTS, T5S, others, audio, ("t5_gemma_module",))
+    tables = (TABLES, NESTED, VISION_MODELS, BERTS, BARTS, T5S, others, JOINED_PARTS, audio, ("t5_gemma_module",))
     towers = image_part_types()
     types = {}
     for model_type in sorted({name for table in (*tables, IMAGE_MODELS, towers) for name in table}):

@@ -8,7 +8,8 @@ from pathlib import Path
 from planner.model.load import load_model
 from planner.model.spec import ModelSpec
 from planner.question.optimizers import OptimizerName
-from planner.question.problem import Constraints, Precision, Problem, Workload
+from planner.question.problem import Constraints, Problem, Workload
+from planner.question.work_kind import Precision
 from profiles.catalogue import load_cluster
 
 NEMOTRON = """

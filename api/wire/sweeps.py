@@ -15,11 +15,8 @@ from api.wire.older_questions import question_of_today
 from api.wire.questions import ClusterPart, ModelPart, Name
 from planner.answers.sweep.question import SweepQuestion
 from planner.operations.question import Devices
-from planner.question.optimizers import OptimizerName
-from planner.question.problem import Constraints, Precision
-from planner.question.routing import ExpertLoad
-from planner.question.sequences import Sequences
-from planner.question.training import Training
+from planner.question.problem import Constraints
+from planner.question.work_kind import WorkKind
 from profiles.document import Document
 
 Count = Annotated[int, Field(gt=0)]
@@ -31,8 +28,8 @@ CellOutcome = Literal["waiting", "running", "planned", "infeasible", "undecided"
 UNANSWERED: frozenset[CellOutcome] = frozenset({"waiting", "running"})
 
 
-class SweepRequest(Document):
-    """``POST /v1/sweeps``: every combination of the axes is one planning question; the rest holds for all of them."""
+class SweptAxes(Document):
+    """What is combined."""
 
     schema_version: Literal[2] = 2
     models: tuple[ModelPart, ...] = Field(min_length=1, max_length=MOST_VALUES)
@@ -42,21 +39,11 @@ class SweepRequest(Document):
     )
     sequence_lengths: tuple[Count, ...] = Field(min_length=1, max_length=MOST_VALUES, description="tokens a sample")
     global_batch_sizes: tuple[Count, ...] = Field(min_length=1, max_length=MOST_VALUES, description="samples a step")
-    precision: Precision = "bf16"
-    optimizer: OptimizerName = "adam"
-    gradient_dtype: Literal["fp32", "bf16"] = "fp32"
-    images_per_sample: int = Field(default=0, ge=0)
-    audio_clips_per_sample: int = Field(default=0, ge=0, exclude_if=lambda clips: clips == 0)
-    dropout: bool = False
-    routing: ExpertLoad | None = Field(
-        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
-    )
-    training: Training | None = Field(
-        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
-    )
-    sequences: Sequences | None = Field(
-        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
-    )
+
+
+class SweepRequest(WorkKind, SweptAxes):
+    """``POST /v1/sweeps``: every combination of the axes is one planning question; the rest holds for all of them."""
+
     constraints: Constraints = Constraints()
     profile: Name = Field(default="none", description="measurements: none, auto (what is stored), or a name")
     price_per_device_hour: float | None = Field(default=None, gt=0, description="else the clusters' own prices")

@@ -97,6 +97,8 @@ class BackEnd:
     """Loads how its files are written and read; None = a generation of software that predicts only."""
     validators: Callable[[], tuple[Validator, ...]] = tuple
     tiny_run: Callable[[], Runner] | None = None
+    unequal_devices: bool = False
+    """Whether one pipeline may run over pools of unequal devices: a test runs it over ranks of unequal speed."""
     inside: str = ""
     """Another back-end whose default release has the same physics and a space that holds all of this one's."""
     not_started_by: Mapping[LauncherName, tuple[str, str]] = field(default_factory=dict)

@@ -113,7 +113,8 @@ def emission_lines(data: Mapping[str, Any]) -> list[str]:
     """The same for a person: where it is, how to start it, and what differs from the plan at hand."""
     release = f" {data['release']}" if data["release"] else ""
     where = f"{data['backend']}{release} files for {data['launcher']} in {data['directory']}"
-    lines = [where, f"  start: {data['launch_command']}"]
+    first, *others = data["launch_command"].splitlines()
+    lines = [where, f"  start: {first}", *(f"         {each}" for each in others)]
     lines += [f"  note: {note}" for note in data["launch_notes"]]
     return [*lines, *difference_lines(data)]
 

@@ -10,6 +10,7 @@ import typer
 
 from planner.cli.backend_names import complete_backends
 from planner.cli.output import OutputFormat
+from planner.question.fp8_recipes import Fp8RecipeName
 from planner.question.optimizers import OptimizerName
 
 
@@ -58,6 +59,29 @@ Sample = Annotated[
 Precision = Annotated[PrecisionName | None, typer.Option("--precision", help="Matrix precision (default bf16).")]
 Optimizer = Annotated[
     OptimizerName | None, typer.Option("--optimizer", help="What updates the weights (default adam).")
+]
+Fp8Recipe = Annotated[
+    Fp8RecipeName | None,
+    typer.Option("--fp8-recipe", help="How operands of 8-bit products are scaled, with --precision fp8."),
+]
+OptimizerStates = Annotated[
+    str | None,
+    typer.Option(
+        "--optimizer-states",
+        metavar="K=V,...",
+        help="Number formats of adam_precision_aware: first, second and master, for example first=fp8,second=fp16.",
+    ),
+]
+SourceLength = Annotated[
+    int | None,
+    typer.Option("--source-length", metavar="S", min=1, help="Tokens a sample of an encoder-decoder's encoder."),
+]
+Images = Annotated[
+    int | None, typer.Option("--images", metavar="N", min=0, help="Images a sample, for models with a vision tower.")
+]
+AudioClips = Annotated[
+    int | None,
+    typer.Option("--audio-clips", metavar="N", min=0, help="Clips of audio a sample, for models with an audio tower."),
 ]
 Routing = Annotated[
     str | None,

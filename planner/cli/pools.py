@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from planner.cli.backend_names import ANY
+from planner.cli.backend_names import ANY, BEST
+from planner.cli.emitting import emission_data, emission_lines
 from planner.cli.options import ObjectiveChoice
-from planner.cli.output import OutputFormat, talk, to_json, write_answer
-from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, read_constraints, read_workload, whole_number
+from planner.cli.output import talk, to_json, write_answer
+from planner.cli.planning import Afterwards, Wanted
+from planner.cli.problem_inputs import SpaceFlags, read_constraints, read_workload, whole_number
+from planner.cli.workload_flags import WorkloadFlags
 from planner.errors import BackEndRefused, Conflict, DocumentInvalid
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from planner.search.pools.plan import PoolsPlan
     from planner.search.pools.problem import PoolsProblem
     from profiles.cluster import Cluster
@@ -72,19 +72,29 @@ def _pool(text: str) -> Cluster:
     return cluster
 
 
-def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags, emitted: tuple[str, ...]) -> None:
-    """Refuse what plans over several pools cannot do.  Raises BackEndRefused for launch files, else Conflict."""
-    if emitted:
+def pools_backends(named: tuple[str, ...], emitted: tuple[str, ...]) -> tuple[str, ...]:
+    """The back-end that a plan over pools is for: ``--backend``, or the one that ``--emit`` names.
+
+    Raises BackEndRefused for launch files of several back-ends, or of none.
+    """
+    wanted = tuple(name for name in emitted if name != BEST)
+    if named == (ANY,) and len(wanted) == 1:
+        return wanted
+    if emitted and (named == (ANY,) or any(name not in named for name in wanted)):
         raise BackEndRefused(
-            "no back-end here can run a plan whose stages have devices and sub-meshes of their own",
+            "launch files over several pools are those of the one back-end that the stages were planned for",
             where="--emit",
-            hint="print the plan with -o json, or plan each pool by itself with --cluster",
+            hint="name it: --backend native --emit best",
         )
+    return named
+
+
+def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags) -> None:
+    """Refuse what plans over several pools cannot do.  Raises Conflict."""
     limits = {
         "--objective": space.objective is not ObjectiveChoice.STEP_TIME,
         "--max-step-time": space.max_step_time_s is not None,
         "--min-tokens-per-s": space.min_tokens_per_s is not None,
-        "--backend": space.backends != (ANY,),
     }
     wrong = [name for name, given in {**flags, **limits}.items() if given]
     if wrong:
@@ -96,41 +106,17 @@ def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags, emitted: tuple[st
 
 
 def pools_problem(model: str, clusters: tuple[Cluster, ...], work: WorkloadFlags, space: SpaceFlags) -> PoolsProblem:
-    """The checked question.  Raises DocumentInvalid or NotFound."""
-    from pydantic import ValidationError
-
+    """The checked question.  Raises DocumentInvalid, NotFound, BackEndRefused."""
     from planner.model.load import load_model
-    from planner.question.complete import require_agreement
-    from planner.search.pools.problem import PoolsProblem
+    from planner.search.pools.problem import complete_pools_problem
 
-    spec, workload, constraints = load_model(model), read_workload(work), read_constraints(space)
-    require_agreement(spec, workload)
-    try:
-        problem = PoolsProblem(model=spec, clusters=clusters, workload=workload, constraints=constraints)
-    except ValidationError as error:
-        said = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-        raise DocumentInvalid(said, where="--pool", hint="plan each pool by itself with --cluster") from error
-    problem.pins()
-    for cluster in clusters:
-        _has_precision(cluster, problem.workload.precision)
-    return problem
+    return complete_pools_problem(load_model(model), clusters, read_workload(work), read_constraints(space))
 
 
-def _has_precision(cluster: Cluster, precision: str) -> None:
-    device = cluster.pools[0].device
-    if precision not in device.peak_flops_per_s:
-        known = ", ".join(sorted(device.peak_flops_per_s))
-        raise DocumentInvalid(
-            f"{device.name} has no {precision} rate; it knows {known}",
-            where="--precision",
-            hint="choose a precision that every pool has, for example --precision fp16",
-        )
-
-
-def answer_pools(
-    problem: PoolsProblem, time_limit_s: float | None, plan_out: Path | None, quiet: bool, output: OutputFormat
-) -> None:
-    """Plan and print.  Raises NoFeasiblePlan and BudgetSpent."""
+def answer_pools(problem: PoolsProblem, time_limit_s: float | None, wanted: Wanted) -> None:
+    """Plan, write and print.  Raises NoFeasiblePlan, BudgetSpent, and what writing launch files raises."""
+    from planner.cli.render.pools import pools_report
+    from planner.operations.reading import write_file
     from planner.search.pools.assemble import assemble_pools_plan
     from planner.search.pools.find import find_assignment
 
@@ -138,20 +124,32 @@ def answer_pools(
         f"{cluster.num_devices:,} x {cluster.pools[0].device.name} ({name})"
         for name, cluster in zip(problem.pool_names(), problem.clusters, strict=True)
     )
-    talk(f"checked: {problem.model.name} on {names}", quiet=quiet)
+    talk(f"checked: {problem.model.name} on {names}", quiet=wanted.quiet)
     start_s = time.perf_counter()
     plan = assemble_pools_plan(problem, find_assignment(problem, time_limit_s))
     wall_s = time.perf_counter() - start_s
-    talk(f"searched in {wall_s:.2f} s, gap {plan.gap:.2%}; plans over several pools are not stored", quiet=quiet)
-    if plan_out is not None:
-        plan_out.write_text(to_json(plan.model_dump(mode="json")), encoding="utf-8")
+    talk(f"searched in {wall_s:.2f} s, gap {plan.gap:.2%}; plans over several pools are not stored", quiet=wanted.quiet)
+    if wanted.plan_out is not None:
+        write_file(wanted.plan_out, to_json(plan.model_dump(mode="json")))
     document = plan.model_dump(mode="json", exclude={"problem"})
     document["search"]["wall_s"] = wall_s
     data = {"plan_id": plan.plan_id, "problem_id": problem.problem_id, **document}
-    write_answer(data, output, lambda: _tables(plan, wall_s))
+    done = Afterwards()
+    if wanted.emitted:
+        done.attempt(lambda: done.emissions.append(_emitted(plan, wanted)))
+        data["emissions"] = done.emissions
+    lines = [line for emission in done.emissions for line in emission_lines(emission)]
+    write_answer(data, wanted.output, lambda: pools_report(plan, wall_s, lines))
+    if done.failure is not None:
+        raise done.failure
 
 
-def _tables(plan: PoolsPlan, wall_s: float) -> Iterator[RenderableType]:
-    from planner.cli.render.pools import pools_report
+def _emitted(plan: PoolsPlan, wanted: Wanted) -> dict[str, Any]:
+    """Launch files of the back-end that the stages were planned for.  Raises what writing them raises."""
+    from planner.answers.replan.other_backend import PlanThere
+    from planner.backends.launch.settings import LaunchSettings
+    from planner.operations.emit import emission_view
+    from planner.search.pools.launchable import launchable_plan
 
-    return pools_report(plan, wall_s)
+    view = emission_view(PlanThere(launchable_plan(plan), None), wanted.launcher, LaunchSettings())
+    return emission_data(view, view.write(wanted.directory(wanted.emitted[0])))

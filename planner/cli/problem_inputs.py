@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.backend_names import ANY
-from planner.cli.options import ObjectiveChoice, PrecisionName, PreferChoice
-from planner.cli.routing_flag import routing_of
+from planner.cli.options import ObjectiveChoice, PreferChoice
 from planner.cli.sample_size import counted
-from planner.cli.sequences_flag import sequences_of
-from planner.cli.training_flag import training_of
+from planner.cli.workload_flags import WorkloadFlags
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import Value
 
@@ -22,21 +19,6 @@ if TYPE_CHECKING:
     from planner.question.problem import Constraints, Objective, Problem, Workload
 
 LARGEST_COUNT = 10**12
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadFlags:
-    """What the command line says about the workload; None = not said."""
-
-    file: Path | None
-    global_batch_size: int | None
-    sequence_length: int | None
-    precision: PrecisionName | None
-    routing: str | None = None
-    training: str | None = None
-    sequences: str | None = None
-    optimizer: str | None = None
-    sample: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +81,8 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
         raise DocumentInvalid("a sample of pixels has no tokens here", where="--sample", hint=hint)
     whole_number(flags.global_batch_size, "--global-batch-size")
     whole_number(flags.sequence_length, "--sequence-length")
-    said: dict[str, Any] = {
-        "global_batch_size": flags.global_batch_size,
-        "sequence_length": flags.sequence_length,
-        "precision": flags.precision.value if flags.precision else None,
-        "optimizer": flags.optimizer,
-        "routing": routing_of(flags.routing),
-        "training": training_of(flags.training),
-        "sequences": sequences_of(flags.sequences),
-    }
-    overrides = {key: value for key, value in said.items() if value is not None}
+    sizes = {"global_batch_size": flags.global_batch_size, "sequence_length": flags.sequence_length}
+    overrides = {**{key: value for key, value in sizes.items() if value is not None}, **flags.said()}
     if flags.file is not None:
         data = read_yaml(flags.file)
         if isinstance(data, dict):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
-    from planner.cli.problem_inputs import WorkloadFlags
+    from planner.cli.workload_flags import WorkloadFlags
     from planner.model.spec import ModelSpec
 
 _FORM = "give frames, height and width in pixels, such as 81x480x832; 1x1024x1024 for a picture"

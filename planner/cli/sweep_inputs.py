@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.backend_names import parse_backends
-from planner.cli.options import PrecisionName
 from planner.cli.problem_inputs import LARGEST_COUNT, chance
-from planner.cli.routing_flag import routing_of
-from planner.cli.sequences_flag import sequences_of
-from planner.cli.training_flag import training_of
+from planner.cli.workload_flags import KindFlags
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import PINNABLE
 from planner.strategy.text import parse_assignments, parse_forbids
@@ -41,16 +38,12 @@ class SweepFlags:
 
     file: Path | None
     axes: dict[str, list[str] | None]
-    precision: PrecisionName | None = None
+    kinds: KindFlags
     pins: list[str] = field(default_factory=list)
     forbids: list[str] = field(default_factory=list)
     backend: str | None = None
     memory_margin: float | None = None
     fits: float | None = None
-    routing: str | None = None
-    training: str | None = None
-    sequences: str | None = None
-    optimizer: str | None = None
 
 
 def read_question(flags: SweepFlags) -> SweepQuestion:
@@ -105,17 +98,7 @@ def _said(flags: SweepFlags) -> dict[str, Any]:
         words = split_words(texts)
         if words:
             said[name] = words if name in {"models", "clusters"} else [_count(word, AXES[name]) for word in words]
-    if flags.precision is not None:
-        said["precision"] = flags.precision.value
-    if flags.optimizer is not None:
-        said["optimizer"] = flags.optimizer
-    if flags.routing is not None:
-        said["routing"] = routing_of(flags.routing)
-    if flags.training is not None:
-        said["training"] = training_of(flags.training)
-    if flags.sequences is not None:
-        said["sequences"] = sequences_of(flags.sequences)
-    return said
+    return said | flags.kinds.said()
 
 
 def _constraints(flags: SweepFlags) -> dict[str, Any]:

@@ -12,7 +12,7 @@ Text reaches the layers in one of two ways:
   run once over the whole sequence, and the weights are held twice (Esser et al., arXiv 2403.03206, figure 2).
 
 Adaptive norms (Peebles and Xie, arXiv 2212.09748, section 3.2): shift, scale and gate of a layer are made of the time
-step once a sample, so the projection that makes them (part ``conditioning``) costs its weights and no work a token.
+step once a sample, so the projection that makes them (part ``held``) costs its weights and no work a token.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ layers run over the source sequence, the decoder's over the target; cross-attent
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from planner.model.ends import AddedTable, table_operator
@@ -24,6 +26,13 @@ class ConvFront(Document):
     stride: int = Field(default=2, gt=0, description="frames of the spectrum for one token")
 
 
+class PatchFront(Document):
+    """A projection, with a bias, of every patch of an image to one of the encoder's tokens (ViT, pix2struct)."""
+
+    kind: Literal["patches"] = "patches"
+    input_width: int = Field(gt=0, description="values of one patch")
+
+
 class EncoderSpec(Document):
     """The encoder's share of ``layer_runs`` and ``layer_kinds``, and its two ends."""
 
@@ -34,7 +43,7 @@ class EncoderSpec(Document):
         default=(),
         description="tables of its own, such as positions; a token table only if the decoder's is not shared",
     )
-    front: ConvFront | None = Field(default=None, description="what stands in the place of a token table")
+    front: ConvFront | PatchFront | None = Field(default=None, description="what stands in the place of a token table")
     norm: NormKind = "rms"
     embedding_norm: bool = False
     final_norm: bool = True
@@ -82,8 +91,10 @@ def _states(width: int) -> Operator:
     )
 
 
-def _front(front: ConvFront, width: int) -> tuple[Operator, ...]:
+def _front(front: ConvFront | PatchFront, width: int) -> tuple[Operator, ...]:
     """``2 * kernel * in * out`` FLOPs for each output of a convolution; the first one's are frames."""
+    if isinstance(front, PatchFront):
+        return (_convolution("patch_projection", front.input_width, width, rows=1),)
     first, second = front.kernel * front.input_width, front.kernel * width
     return (
         _convolution("spectrum_convolution", first, width, rows=front.stride),

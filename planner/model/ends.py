@@ -56,6 +56,12 @@ class EndsSpec(Document):
         default=False, description="positions and the embedding's norm stand before that projection, at its input width"
     )
     transform: HeadTransform | None = None
+    head_streams: int = Field(
+        default=1,
+        gt=0,
+        exclude_if=lambda streams: streams == 1,
+        description="streams of a token from which the head predicts (prophetnet)",
+    )
 
 
 def table_operator(table: AddedTable, *, of_source: bool = False) -> Operator:

@@ -64,7 +64,10 @@ def forward_flops(
         return 2.0 * context * operator.num_heads * operator.qk_dim
     if operator.flops:
         return operator.flops
-    return 2.0 * operator.in_features * operator.out_features * operator.tokens_per_token
+    rows = operator.tokens_per_token
+    if operator.further_rows and isinstance(sequence_length, int):
+        rows += operator.further_rows / sequence_length
+    return 2.0 * operator.in_features * operator.out_features * rows
 
 
 def _source_flops(operator: Operator, sequence_length: int | Documents, source_length: int) -> float:

@@ -10,8 +10,8 @@ Learned scalars, unless ``learned`` says otherwise, with ``i`` features in, ``o`
     gate          0                              point-wise, a product of two tensors
     convolution   i * k * channels (+ i)         2 i k channels FLOPs a token; ``channels`` of a group of inputs
     table         ``learned``                    a look-up of ``i`` features; rows are split as the vocabulary
-    conditioning  i * o (+ o with a bias)        a projection of one vector a sample, such as the time step: no work a
-                                                 token (one pass over the weight: below 1 % of a layer's time)
+    held          i * o (+ o with a bias)        none: no token runs through it, or one vector a sample (a time step;
+                                                 a pass over that weight is below 1 % of a layer's time)
 
 Kept for the backward pass: what it reads (a gate both factors), once.  Parts run again with the whole layer, or with
 the MLP where they belong to it.
@@ -26,7 +26,7 @@ from pydantic import Field, model_validator
 from planner.model.operator import Module, Operator, OperatorClass, Shard
 from profiles.document import Document
 
-PartKind = Literal["projection", "norm", "scale", "gate", "convolution", "table", "conditioning"]
+PartKind = Literal["projection", "norm", "scale", "gate", "convolution", "table", "held"]
 PartBlock = Literal["attention", "mlp"]
 PartCut = Literal["none", "output", "input", "heads", "features"]
 
@@ -44,9 +44,9 @@ _CLASSES: dict[PartKind, OperatorClass] = {
     "gate": "gate",
     "convolution": "convolution",
     "table": "embedding",
-    "conditioning": "gate",
+    "held": "embedding",
 }
-_PROJECTIONS = ("projection", "conditioning")
+_PROJECTIONS = ("projection", "held")
 
 
 class PartSpec(Document):
@@ -97,12 +97,8 @@ class PartSpec(Document):
 
 def part_operator(part: PartSpec, module: Module, *, prefix: str = "") -> Operator:
     """The operator of one part."""
-    if part.kind == "conditioning":
-        held = part.parameters
-        name = f"{prefix}{part.name}"
-        return Operator(
-            name=name, op_class="gate", module=module, shard="sequence", parameters=held, replicated_parameters=held
-        )
+    if part.kind == "held":
+        return _held_operator(part, module, f"{prefix}{part.name}")
     written = part.out_features or part.in_features
     is_matmul = part.kind == "projection"
     convolution = part.kind == "convolution"
@@ -125,6 +121,18 @@ def part_operator(part: PartSpec, module: Module, *, prefix: str = "") -> Operat
         saved_width=0 if part.kind == "table" else read * part.rows,
         saved_shard=None if part.kind == "table" else saved,
         of_source=part.of_source,
+    )
+
+
+def _held_operator(part: PartSpec, module: Module, name: str) -> Operator:
+    """Weights that have gradients and optimizer states as all others, and cost no time in a layer."""
+    return Operator(
+        name=name,
+        op_class=_CLASSES["held"],
+        module=module,
+        shard=_SHARDS[part.cut],
+        parameters=part.parameters,
+        replicated_parameters=part.parameters if part.cut == "none" else 0,
     )
 
 

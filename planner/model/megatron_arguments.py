@@ -178,8 +178,8 @@ dsa-indexer-head-dim dsa-indexer-n-heads dsa-indexer-skip-topk-offset dsa-indexe
 dsa-indexer-use-sparse-loss dsa-kernel-backend empty-unused-memory-level enable-cuda-graph
 enable-full-sharding-in-hsdp encoder-num-layers ep-overlap-early-attn-memory-release experimental-attention-variant
 expert-tensor-parallel-num-weight-shards external-cuda-graph fine-grained-offloading-max-inflight-offloads
-first-last-layers-bf16 flash-attention-version fp16-lm-cross-entropy fp32-residual-connection fp4-format
-fp4-param-gather fp4-quantizer-factory fp4-recipe fp8-output-proj fp8-param-gather fp8-quantizer-factory
+first-last-layers-bf16 flash-attention-version fp16-lm-cross-entropy fp32-residual-connection
+fp4-param-gather fp4-quantizer-factory fp8-output-proj fp8-param-gather fp8-quantizer-factory
 freeze-all-layers fsdp-db-use-persist-buf-on-alloc-fail fsdp-double-buffer fsdp-manual-registration
 fused-residual-rmsnorm heterogeneous-layers-config-encoded-json heterogeneous-layers-config-path hidden-dropout
 hierarchical-context-parallel-sizes high-priority-a2a-comm-stream high-priority-stream-groups

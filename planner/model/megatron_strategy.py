@@ -52,6 +52,8 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
         workload["precision"] = "fp8"
         if recipe in FP8_RECIPES:
             workload["fp8_recipe"] = recipe
+    elif flags.has("fp4-format"):
+        workload |= {"precision": "fp8", "fp8_recipe": "nvfp4"}
     elif flags.has("bf16", "fp16"):
         workload["precision"] = "bf16" if flags.has("bf16") else "fp16"
     if flags.has("optimizer") and flags.text("optimizer") in OPTIMIZERS:

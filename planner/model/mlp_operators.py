@@ -173,6 +173,8 @@ def _permute(name: str, moe: MoeSpec, hidden_size: int) -> Operator:
         read_width=routed + hidden_size if outward else 2 * routed,
         write_width=2 * routed if outward else routed + hidden_size,
         num_experts=moe.num_experts,
+        num_groups=moe.num_groups,
+        top_k_groups=moe.top_k_groups,
     )
 
 

@@ -112,6 +112,8 @@ class Operator:
     """
     of_source: bool = False
     """Whether its rows are tokens of the encoder's sequence; of attention, whether it sees those instead of its own."""
+    further_rows: int = 0
+    """matmul: rows of every sequence besides those of its tokens."""
     frozen: bool = False
     """Whether the parameters do not learn: no weight gradient and no state but their own bytes."""
     stored_bytes: float = 2.0

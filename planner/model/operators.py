@@ -29,6 +29,7 @@ from planner.model.denoiser import denoiser_entry, denoiser_exit, two_streams
 from planner.model.encoder import encoder_end_operators
 from planner.model.ends import adapter_operators, input_projection, table_operator, transform_operators
 from planner.model.layer_parts import block_parts, part_operator
+from planner.model.layer_rows import RowsSpec, with_rows
 from planner.model.mixers import mixer_operators
 from planner.model.mixers.cross import cross_operators
 from planner.model.mlp_operators import mlp_operators, moe_operators
@@ -44,6 +45,8 @@ def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
     operators = _transformer_layer(layer, layer_width(spec, kind), rope=rope, residual=spec.residual)
     if layer.joint is not None:
         operators = two_streams(layer.joint, operators, {part.name for part in layer.parts})
+    if layer.rows is not None:
+        operators = with_rows(operators, layer.rows)
     if not layer.reuses_weights:
         return operators
     # Its weights, gradients and optimizer state are those of the layer that has them.
@@ -73,7 +76,7 @@ def _transformer_layer(
     layer: LayerSpec, hidden_size: int, *, rope: bool, residual: ResidualSpec | None = None
 ) -> tuple[Operator, ...]:
     parts = _parts(layer)
-    sandwiched = layer.num_norms == (6 if layer.cross else 4)
+    sandwiched = layer.num_norms == (6 if "cross" in parts else 4)
     pre = layer.num_norms > 0 and (layer.norm_placement == "pre" or sandwiched)
     if layer.parallel_residual:
         return _parallel_layer(layer, hidden_size, rope=rope)
@@ -111,7 +114,7 @@ def _parts(layer: LayerSpec) -> tuple[str, ...]:
     if layer.attention.kind == "none":
         return ("mlp",)
     alone = layer.mlp is None and layer.moe is None and layer.num_norms == 1
-    if layer.cross is not None:
+    if layer.cross is not None and not layer.cross.merged:
         return ("attention", "cross", "mlp")
     return ("attention",) if alone else ("attention", "mlp")
 
@@ -144,8 +147,10 @@ def _block(
     layer: LayerSpec, hidden_size: int, block: str, source: str, *, rope: bool, input_kept: bool = False
 ) -> tuple[Operator, ...]:
     if block == "attention":
+        merged = layer.cross is not None and layer.cross.merged
         return (
             *_mixers(layer, hidden_size, source, rope=rope),
+            *(cross_operators(layer.cross, hidden_size, input_from=source) if layer.cross and merged else ()),
             *block_parts(layer.parts, "attention", "attention"),
         )
     if block == "cross" and layer.cross is not None:
@@ -278,7 +283,8 @@ def head_operators(spec: ModelSpec) -> tuple[Operator, ...]:
             saved_from="lm_head",
         ),
     ]
-    return tuple(operators)
+    streams = spec.ends.head_streams if spec.ends else 1
+    return tuple(operators) if streams == 1 else with_rows(operators, RowsSpec(streams=streams))
 
 
 def mtp_operators(spec: ModelSpec) -> tuple[Operator, ...]:

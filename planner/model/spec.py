@@ -15,6 +15,7 @@ from planner.model.denoiser import DenoiserSpec, JointSpec
 from planner.model.encoder import EncoderSpec
 from planner.model.ends import AdapterSpec, EndsSpec
 from planner.model.layer_parts import PartSpec
+from planner.model.layer_rows import RowsSpec
 from planner.model.mixers import TokenMixer
 from planner.model.mixers.cross import CrossAttentionSpec
 from planner.model.mixers.kinds import NormKind
@@ -154,6 +155,9 @@ class LayerSpec(Document):
     )
     parts: tuple[PartSpec, ...] = Field(
         default=(), exclude_if=lambda parts: not parts, description="norms, scales, gates and projections besides"
+    )
+    rows: RowsSpec | None = Field(
+        default=None, exclude_if=lambda rows: rows is None, description="rows beside one a token; None = no others"
     )
 
     @model_validator(mode="after")

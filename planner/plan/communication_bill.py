@@ -150,7 +150,7 @@ class _Bill:
         # Measurements and calibrations change seconds, not bytes: neither is read.
         physics = replace(physics, dropout=problem.workload.dropout)
         # bf16 and fp16 send the same bytes, and a device may have a rate for one of them only.
-        precision = problem.workload.precision.replace("fp16", "bf16")
+        precision = problem.workload.matmul_format.replace("fp16", "bf16")
         self.hardware: Hardware = hardware_of(problem.cluster, precision, physics=physics)
         reliefs = (Relief(), relief_of(self.strategy))
         self.costs = CostModel(self.model, problem.workload, self.hardware, reliefs)
@@ -191,14 +191,14 @@ class _Bill:
         yield from self._shared_table(stage.stage)
 
     def _exchanges(self, operators: Sequence[Operator], keys: LayerKeys | None = None) -> tuple[Exchange, ...]:
-        narrow, keys = self.hardware.rates.casts, keys or self.table.keys
-        dispatched = dispatched_fraction(narrow=self.hardware.physics.narrow_dispatch, eight_bit=narrow)
+        rates, keys = self.hardware.rates, keys or self.table.keys
+        dispatched = dispatched_fraction(narrow=self.hardware.physics.narrow_dispatch, eight_bit=rates.casts)
         times = column_reductions(operators) if self.hardware.physics.reduces_each_column else {}
         return tuple(
             each
             for op in operators
             for each in exchanges(
-                op, keys, narrow=narrow, column_reductions=times.get(op.name, 1.0), dispatched=dispatched
+                op, keys, narrow=rates.gathered_bytes, column_reductions=times.get(op.name, 1.0), dispatched=dispatched
             )
         )
 
@@ -248,7 +248,7 @@ class _Bill:
             for run in tower.runs if items else ():
                 keys = tower_keys(self.table.keys, run, items)
                 for operator in tower_operators(run):
-                    for each in exchanges(operator, keys, narrow=self.hardware.rates.casts):
+                    for each in exchanges(operator, keys, narrow=self.hardware.rates.gathered_bytes):
                         one_way = replace(each, backward=np.zeros_like(each.backward)) if frozen else each
                         yield from repeated((one_way,), run.count)
 

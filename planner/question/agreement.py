@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from planner.model.spec import ModelSpec
+from planner.model.spec import Modality, ModelSpec
 from planner.question.routing import of_other_experts
 from planner.question.source import beside_a_tower, beside_an_encoder, of_a_denoiser
 from planner.question.training import EVERY_TOWER
@@ -18,8 +19,11 @@ HINTS = {
     "/workload/sequences": "leave the lengths of documents out: every sequence then counts whole",
     "/workload/training": "train all weights: leave --training out, or full",
     "/workload/training/frozen_towers": "freeze towers that the model has",
-    "/workload/audio_clips_per_sample": "leave audio_clips_per_sample out",
+    "/workload/images_per_sample": "leave images_per_sample out, or name a model that reads images",
+    "/workload/audio_clips_per_sample": "leave audio_clips_per_sample out, or name a model that hears audio",
 }
+ITEMS: Mapping[Modality, str] = {"vision": "images_per_sample", "audio": "audio_clips_per_sample"}
+"""What a workload says of the items that a tower reads."""
 
 
 def contradictions(model: ModelSpec, workload: Workload) -> tuple[tuple[str, str], ...]:
@@ -39,6 +43,7 @@ def contradictions(model: ModelSpec, workload: Workload) -> tuple[tuple[str, str
     absent = [modality for modality in frozen if modality not in known]
     if absent and not (known and frozen == EVERY_TOWER):
         said.append(f"/workload/training/frozen_towers: {model.name} has no {' or '.join(absent)} tower")
-    if workload.audio_clips_per_sample and "audio" not in known:
-        said.append(f"/workload/audio_clips_per_sample: {model.name} has no audio tower")
+    for modality, field in ITEMS.items():
+        if workload.items_per_sample(modality) and modality not in known:
+            said.append(f"/workload/{field}: {model.name} has no {modality} tower")
     return tuple((found.partition(": ")[0], found.partition(": ")[2]) for found in said if found)

@@ -7,21 +7,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from planner.model.spec import Modality, ModelSpec
+from planner.model.spec import ModelSpec
 from planner.question.agreement import contradictions
 from planner.question.factors import AppliedCalibration
-from planner.question.fp8_recipes import Fp8RecipeName
 from planner.question.older_documents import constraints_of_today, problem_of_today
-from planner.question.optimizer_states import OptimizerStates
-from planner.question.optimizers import OptimizerName
-from planner.question.routing import ExpertLoad
-from planner.question.sequences import Sequences
-from planner.question.training import PRETRAIN, Training
+from planner.question.work_kind import WorkKind
 from profiles.cluster import Cluster
 from profiles.document import Document
 from profiles.prediction.reference import ProfileReference
 
-Precision = Literal["bf16", "fp16", "fp8"]
 ObjectiveName = Literal["step_time", "devices", "cost"]
 Preference = Literal["recommended", "fastest"]
 
@@ -34,81 +28,16 @@ USUAL_CHANCE = 0.95
 BACKEND_PATTERN = r"^[a-z0-9][a-z0-9-]*(==[A-Za-z0-9][A-Za-z0-9._-]*)?$"
 
 
-class Workload(Document):
-    """One optimizer step: how many samples of how many tokens, in which precision."""
+class StepSizes(Document):
+    """One optimizer step: how many samples of how many tokens."""
 
     schema_version: Literal[1] = 1
     global_batch_size: int = Field(gt=0, description="samples a step")
     sequence_length: int = Field(gt=0, description="tokens a sample")
-    source_length: int | None = Field(
-        default=None,
-        gt=0,
-        exclude_if=lambda value: value is None,
-        description="tokens that the encoder of an encoder-decoder reads a sample; absent = as many as sequence_length",
-    )
-    precision: Precision = "bf16"
-    fp8_recipe: Fp8RecipeName | None = Field(
-        default=None,
-        exclude_if=lambda value: value is None,
-        description="how operands of 8-bit matrix products are scaled, with precision fp8; absent = the back-end's own",
-    )
-    optimizer: OptimizerName = "adam"
-    optimizer_states: OptimizerStates | None = Field(
-        default=None,
-        exclude_if=lambda value: value is None,
-        description="number formats of moments and master weights, of adam_precision_aware alone; absent = all fp32",
-    )
-    gradient_dtype: Literal["fp32", "bf16"] = Field(
-        default="fp32", description="dtype in which gradients are accumulated and reduced"
-    )
-    images_per_sample: int = Field(default=0, ge=0, description="images a sample, for models with a vision tower")
-    audio_clips_per_sample: int = Field(
-        default=0,
-        ge=0,
-        exclude_if=lambda clips: clips == 0,
-        description="clips of audio a sample, each as long as the front end of the audio tower takes",
-    )
-    dropout: bool = False
-    routing: ExpertLoad | None = Field(
-        default=None,
-        exclude_if=lambda value: value is None,
-        description="how tokens spread over routed experts: even, zipf with an exponent, or histogram with the tokens"
-        " of each expert as a training log gives them; absent = as published logs show (planner.question.routing)",
-    )
-    training: Training | None = Field(
-        default=None,
-        exclude_if=lambda value: value is None,
-        description="which weights learn and by which loss: full, lora, qlora; dpo, orpo, reward; absent = pretrain",
-    )
-    sequences: Sequences | None = Field(
-        default=None,
-        exclude_if=lambda value: value is None,
-        description="lengths of documents, and whether sequences are padded or packed with several; absent = every"
-        " sequence is one document of its whole length",
-    )
 
-    @model_validator(mode="after")
-    def _states_of_their_optimizer(self) -> Self:
-        """Formats of states belong to the optimizer that has them."""
-        if self.optimizer_states is not None and self.optimizer != "adam_precision_aware":
-            raise ValueError(f"/optimizer_states: {self.optimizer} has no choice of them; use adam_precision_aware")
-        return self
 
-    @model_validator(mode="after")
-    def _recipe_of_its_precision(self) -> Self:
-        """Recipes scale 8-bit operands."""
-        if self.fp8_recipe is not None and self.precision != "fp8":
-            raise ValueError(f"/fp8_recipe: {self.precision} has nothing to scale; use precision fp8")
-        return self
-
-    @property
-    def trained(self) -> Training:
-        """How the model is trained; pre-training where nothing is said."""
-        return self.training or PRETRAIN
-
-    def items_per_sample(self, modality: Modality) -> int:
-        """Images or clips of a sample that go through the tower of a modality."""
-        return {"vision": self.images_per_sample, "audio": self.audio_clips_per_sample}[modality]
+class Workload(WorkKind, StepSizes):
+    """One optimizer step: how many samples of how many tokens, in which precision."""
 
     @property
     def tokens_per_step(self) -> int:

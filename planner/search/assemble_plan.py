@@ -69,7 +69,7 @@ def assemble_plan(
     """
     workload, step_s = problem.workload, candidate.step_time_s
     tokens, flops = real_tokens_per_step(workload), step_flops(problem.model, workload)
-    peak, devices = hardware.pool.device.peak_flops_per_s[workload.precision], candidate.strategy.world_size
+    peak, devices = hardware.pool.device.peak_flops_per_s[workload.matmul_format], candidate.strategy.world_size
     stages = tuple(_stage(problem, candidate, index) for index in range(candidate.strategy.pp))
     own, own_name = inside(problem, software), software.name
     covered = None
@@ -189,7 +189,7 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
         *room_notes(problem.constraints, software),
         "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
     ]
-    if workload.precision not in device.achievable_matmul_fraction:
+    if workload.matmul_format not in device.achievable_matmul_fraction:
         notes.append(
             f"best matmul rate of {device.name} is not measured; {DEFAULT_MATMUL_FRACTION:.0%} of peak assumed"
         )

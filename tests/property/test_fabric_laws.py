@@ -14,7 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner.predict.collective import Collective, collective_s, queued_latency_s
-from planner.predict.cost.expert_exchange import Routing, dispatch_s
+from planner.predict.cost.expert_exchange import dispatch_s
+from planner.predict.distinct_parts import Routing
 from profiles.catalogue import load_cluster
 from profiles.cluster import FabricLevel, Pool
 from profiles.levels import NetworkLevel, network_levels

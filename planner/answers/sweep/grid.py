@@ -11,6 +11,7 @@ from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
 from planner.question.complete import complete_problem
 from planner.question.problem import Problem, Workload
+from planner.question.work_kind import WorkKind
 from profiles.cluster import Cluster
 from profiles.device import Device
 from profiles.prediction.reference import ProfileReference
@@ -79,16 +80,5 @@ def _scaled(sources: Sources, cluster: Cluster, count: int | None) -> Cluster | 
 
 
 def _workload(question: SweepQuestion, sequence_length: int, global_batch_size: int) -> Workload:
-    return Workload(
-        global_batch_size=global_batch_size,
-        sequence_length=sequence_length,
-        precision=question.precision,
-        optimizer=question.optimizer,
-        gradient_dtype=question.gradient_dtype,
-        images_per_sample=question.images_per_sample,
-        audio_clips_per_sample=question.audio_clips_per_sample,
-        dropout=question.dropout,
-        routing=question.routing,
-        training=question.training,
-        sequences=question.sequences,
-    )
+    kind = {name: getattr(question, name) for name in WorkKind.model_fields}
+    return Workload(global_batch_size=global_batch_size, sequence_length=sequence_length, **kind)

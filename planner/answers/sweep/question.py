@@ -7,19 +7,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from planner.question.older_documents import problem_of_today
-from planner.question.optimizers import OptimizerName
-from planner.question.problem import Constraints, Precision
-from planner.question.routing import ExpertLoad
-from planner.question.sequences import Sequences
-from planner.question.training import Training
+from planner.question.problem import Constraints
+from planner.question.work_kind import WorkKind
 from profiles.document import Document
 
 Count = Annotated[int, Field(gt=0)]
 Name = Annotated[str, Field(min_length=1)]
 
 
-class SweepQuestion(Document):
-    """Every combination of the axes is one planning problem; the rest holds for all of them."""
+class SweepAxes(Document):
+    """What is combined."""
 
     schema_version: Literal[2] = 2
     models: tuple[Name, ...] = Field(min_length=1, description="built-in names, or paths of descriptions")
@@ -29,21 +26,11 @@ class SweepQuestion(Document):
     )
     sequence_lengths: tuple[Count, ...] = Field(min_length=1, description="tokens a sample")
     global_batch_sizes: tuple[Count, ...] = Field(min_length=1, description="samples a step")
-    precision: Precision = "bf16"
-    optimizer: OptimizerName = "adam"
-    gradient_dtype: Literal["fp32", "bf16"] = "fp32"
-    images_per_sample: int = Field(default=0, ge=0)
-    audio_clips_per_sample: int = Field(default=0, ge=0, exclude_if=lambda clips: clips == 0)
-    dropout: bool = False
-    routing: ExpertLoad | None = Field(
-        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
-    )
-    training: Training | None = Field(
-        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
-    )
-    sequences: Sequences | None = Field(
-        default=None, exclude_if=lambda value: value is None, description="as a workload's; for all cells"
-    )
+
+
+class SweepQuestion(WorkKind, SweepAxes):
+    """Every combination of the axes is one planning problem; the rest holds for all of them."""
+
     constraints: Constraints = Field(default_factory=Constraints)
 
     @model_validator(mode="before")

@@ -147,7 +147,12 @@ def _stages(plan: Plan) -> str:
 
 
 def _sent(plan: Plan, physics: Physics) -> str:
-    """Payloads of one rank of the stage that sends most, by axis and collective; nothing on a single device."""
+    """Payloads of one rank of the stage that sends most, by axis and collective.
+
+    Nothing on a single device, or over several pools, of which no one network tells.
+    """
+    if len(plan.problem.cluster.pools) > 1:
+        return ""
     try:
         rows = [traffic_words(line) for line in busiest_stages(communication_bill(plan, physics))]
     except ProfileMissing as error:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.fp8_recipes import fp8_recipes
+from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import BOTH, packed_sequences
 from planner.backends.rules.rule import RuleTable
 from planner.backends.rules.training_kinds import EVERY_BASE, EVERY_TASK, training_kinds
@@ -35,6 +37,10 @@ COLUMNS = Columns(
     uniform_recompute=True,
     whole_recompute=True,
 )
+OPTIMIZERS = optimizers(
+    "transformers 5.23 training_args.py:113-158", has=("adam", "sgd", "adam_8bit", "adafactor", "lion")
+)
+RECIPES = fp8_recipes("transformers 5.23 training_args.py: bf16 and fp16; fp8 is accelerate's", has=())
 SPACE = Space(
     COLUMNS,
     RuleTable(
@@ -47,6 +53,8 @@ SPACE = Space(
                 freezes_towers=True,
             ),
             packed_sequences("trl f2cd5771 trl/data_utils.py:739, 829", packings=BOTH),
+            OPTIMIZERS,
+            RECIPES,
         ),
         column_rules(COLUMNS, "torch 2.13 nn/parallel/distributed.py; transformers Trainer"),
     ),

@@ -1,7 +1,8 @@
 """The job under Ray: ``ray_driver.py`` on any Ray cluster; ``rayjob.yaml`` makes one of KubeRay for it.
 
 The driver reserves whole nodes by a placement group (one bundle a node), puts them in order, and runs ``launch.sh`` on
-each.  It sends the files itself, so nodes need no shared file system.
+each.  It sends the files itself, so nodes need no shared file system.  Over several kinds of nodes a bundle also asks
+for a resource that only nodes of its kind have.
 
 ``backoffLimit`` of a RayJob came with KubeRay 1.2 (release notes, ray-project/kuberay#2192); fields:
 ray-project/kuberay ray-operator/apis/ray/v1/rayjob_types.go and raycluster_types.go.
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.backends.launch import pods, torchrun
+from planner.backends.launch.node_groups import NODE_LABEL, NodeGroup
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec, order_note
 from planner.errors import BackEndRefused
 from profiles.device import Vendor
@@ -43,6 +45,10 @@ def launch_files(spec: LaunchSpec) -> LaunchFiles:
     notes = [
         f"On Kubernetes with KubeRay: {pods.apply_command(spec, MANIFEST)} instead; its image has Ray, too.",
         "Nodes of the Ray cluster need torch and the training software.",
+        *dict.fromkeys(
+            f"Nodes of {each.pool} join the Ray cluster with --resources='{_resources(each)}' ({MANIFEST} says it)."
+            for each in spec.groups
+        ),
         *order_note(spec, _ASSUMED),
     ]
     if not spec.settings.image:
@@ -78,6 +84,11 @@ def job_text(spec: LaunchSpec, files: list[str]) -> str:
         "name": spec.job_name,
         "num_nodes": spec.num_nodes,
         "devices_per_node": spec.devices_per_node,
+        **(
+            {"kinds": [[each.num_nodes, each.devices_per_node, each.ray_resource] for each in spec.groups]}
+            if spec.groups
+            else {}
+        ),
         "resource": device_name(spec),
         "script": spec.script,
         "arguments": list(spec.arguments),
@@ -95,20 +106,8 @@ def ray_job(spec: LaunchSpec, paths: list[str]) -> dict[str, Any]:
     head["spec"].pop("affinity", None)
     for key in ("resources", "securityContext", "command"):
         head["spec"]["containers"][0].pop(key, None)
-    worker = pods.pod_template(spec, [], pods.environment(spec, {}), container="worker", restart=None, paths=[])
-    container = worker["spec"]["containers"][0]
-    container.pop("command")  # KubeRay writes `ray start` itself
-    worker["spec"]["volumes"] = [each for each in worker["spec"]["volumes"] if each["name"] == "shared-memory"]
-    container["volumeMounts"] = [each for each in container["volumeMounts"] if each["name"] == "shared-memory"]
     folder = pods.PLAN_DIR if spec.settings.files_claim else pods.FILES_DIR
-    group = {
-        "groupName": "node",
-        "replicas": spec.num_nodes,
-        "minReplicas": spec.num_nodes,
-        "maxReplicas": spec.num_nodes,
-        "rayStartParams": {},
-        "template": worker,
-    }
+    workers = [_workers(spec.of_group(each), each) for each in spec.groups] or [_workers(spec)]
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayJob",
@@ -120,7 +119,32 @@ def ray_job(spec: LaunchSpec, paths: list[str]) -> dict[str, Any]:
             "rayClusterSpec": {
                 # Nothing but the driver runs on the head.
                 "headGroupSpec": {"rayStartParams": {"num-gpus": "0"}, "template": head},
-                "workerGroupSpecs": [group],
+                "workerGroupSpecs": workers,
             },
         },
     }
+
+
+def _workers(spec: LaunchSpec, group: NodeGroup | None = None) -> dict[str, Any]:
+    """The workers on equal nodes."""
+    worker = pods.pod_template(spec, [], pods.environment(spec, {}), container="worker", restart=None, paths=[])
+    container = worker["spec"]["containers"][0]
+    container.pop("command")  # KubeRay writes `ray start` itself
+    worker["spec"]["volumes"] = [each for each in worker["spec"]["volumes"] if each["name"] == "shared-memory"]
+    container["volumeMounts"] = [each for each in container["volumeMounts"] if each["name"] == "shared-memory"]
+    if group is not None:
+        worker["spec"]["nodeSelector"] = {NODE_LABEL: group.pool}
+    return {
+        "groupName": group.name if group else "node",
+        "replicas": spec.num_nodes,
+        "minReplicas": spec.num_nodes,
+        "maxReplicas": spec.num_nodes,
+        # KubeRay hands the words to a shell, so the JSON is quoted once more.
+        "rayStartParams": {"resources": json.dumps(_resources(group))} if group else {},
+        "template": worker,
+    }
+
+
+def _resources(group: NodeGroup) -> str:
+    """What a Ray node of a kind says that it has."""
+    return json.dumps({group.ray_resource: 1})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from planner.backends.launch.node_groups import NodeGroup, node_groups
 from planner.backends.launch.settings import LaunchSettings
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan.plan import Plan
@@ -49,11 +50,26 @@ class LaunchSpec:
     """Devices that reach each other without the network; 0 = not told."""
     plan_id: str = ""
     """The whole id of the plan, for launchers whose jobs have room for it; the name has its beginning."""
+    groups: tuple[NodeGroup, ...] = ()
+    """Kinds of nodes in the order of node ranks, where there are several; ``devices_per_node`` is then the most."""
 
     @property
     def world_size(self) -> int:
         """Devices in all; ranks too, where every device has a process."""
-        return self.num_nodes * self.devices_per_node
+        return sum(each.num_nodes * each.devices_per_node for each in self.groups) or (
+            self.num_nodes * self.devices_per_node
+        )
+
+    def of_group(self, group: NodeGroup) -> LaunchSpec:
+        """The part of the job on one kind of nodes, with the hosts of that part."""
+        hosts = self.hosts[group.first_node : group.first_node + group.num_nodes]
+        return replace(
+            self,
+            num_nodes=group.num_nodes,
+            devices_per_node=group.devices_per_node,
+            settings=replace(self.settings, hosts=hosts),
+            groups=(),
+        )
 
     @property
     def processes_per_node(self) -> int:
@@ -127,24 +143,13 @@ def spec_on_cluster(  # one job, told once
 ) -> LaunchSpec:
     """Fit ``world_size`` ranks on the cluster's nodes.
 
-    Nodes are filled completely: every launcher starts equally many ranks a node.
+    Nodes are filled completely: every launcher starts equally many ranks a node.  Of a cluster with several pools the
+    ranks fill all, one after the other.
 
-    Raises BackEndRefused when the world size is not a whole number of nodes, or when the pools' nodes differ in size;
+    Raises BackEndRefused when the world size is not a whole number of nodes, or not all devices of several pools;
     DocumentInvalid when fewer hosts are named than nodes are needed, or a variable contradicts the plan's own.
     """
-    sizes = sorted({pool.devices_per_node for pool in cluster.pools})
-    if len(sizes) > 1:
-        raise BackEndRefused(
-            f"the cluster mixes nodes of {sizes} devices, and torchrun starts equally many ranks on every node",
-            hint="plan on one pool, or split the nodes into equal ones",
-        )
-    devices_per_node = min(sizes[0], world_size)
-    if world_size % devices_per_node:
-        raise BackEndRefused(
-            f"{world_size} ranks are not a whole number of nodes of {devices_per_node} devices",
-            hint=f"plan for a multiple of {devices_per_node} devices",
-        )
-    num_nodes = world_size // devices_per_node
+    num_nodes, devices_per_node = _nodes(cluster, world_size)
     if settings.hosts and len(settings.hosts) < num_nodes:
         raise DocumentInvalid(
             f"{len(settings.hosts)} hosts for {num_nodes} nodes of {devices_per_node} devices",
@@ -169,7 +174,28 @@ def spec_on_cluster(  # one job, told once
         architecture=first.device.architecture,
         scale_up_domain=first.scale_up.domain_size,
         plan_id=plan_id,
+        groups=node_groups(cluster),
     )
+
+
+def _nodes(cluster: Cluster, world_size: int) -> tuple[int, int]:
+    """Nodes of the job, and devices of each (the most, where the pools' nodes differ).  Raises BackEndRefused."""
+    most = max(pool.devices_per_node for pool in cluster.pools)
+    if len(cluster.pools) > 1:
+        if world_size != cluster.num_devices:
+            raise BackEndRefused(
+                f"{world_size} ranks do not fill the {cluster.num_devices} devices of {len(cluster.pools)} pools, which"
+                " their order does",
+                hint="plan over the pools with --pool, or on one of them with --cluster",
+            )
+        return sum(pool.num_nodes for pool in cluster.pools), most
+    devices_per_node = min(most, world_size)
+    if world_size % devices_per_node:
+        raise BackEndRefused(
+            f"{world_size} ranks are not a whole number of nodes of {devices_per_node} devices",
+            hint=f"plan for a multiple of {devices_per_node} devices",
+        )
+    return world_size // devices_per_node, devices_per_node
 
 
 def _demand_agreement(environment: Mapping[str, str], settings: LaunchSettings) -> None:
@@ -186,8 +212,11 @@ def _demand_agreement(environment: Mapping[str, str], settings: LaunchSettings) 
 
 def order_note(spec: LaunchSpec, assumed: str) -> tuple[str, ...]:
     """``assumed``: what the launcher does by itself.  Nothing where the order makes no difference."""
+    kinds = tuple(f"{each.words[0].upper()}{each.words[1:]}." for each in spec.groups)
     if spec.hosts:
-        return (f"Node rank r runs on line r+1 of {HOSTS_FILE} (given with --hosts).",)
+        return (*kinds, f"Node rank r runs on line r+1 of {HOSTS_FILE} (given with --hosts).")
+    if kinds:
+        return kinds
     if not spec.order_matters:
         return ()
     give = "Give the order with `meshwright emit ... --hosts FILE`: one host a line, or `scontrol show topology`."

@@ -16,18 +16,22 @@ import re
 import shlex
 from pathlib import Path
 
+from planner.backends.launch.node_groups import NodeGroup
 from planner.backends.launch.spec import HOSTS_FILE, LaunchFiles, LaunchSpec, order_note
 from planner.errors import DocumentInvalid
 
 LAUNCH_SCRIPT = "launch.sh"
 ORDER_SCRIPT = "order_nodes.py"
+_KINDS = re.compile(r"^KIND_(NODES|DEVICES)=\(([\d ]+)\)$", re.MULTILINE)
 _SIZE = re.compile(r"^(NUM_NODES|DEVICES_PER_NODE)=(\d+)$", re.MULTILINE)
 
 
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
     """Write ``launch.sh`` and the words that start it."""
     last = spec.num_nodes - 1
-    if spec.num_nodes == 1:
+    if spec.groups and not spec.hosts:
+        command = "\n".join(_start_of_kind(each) for each in spec.groups)
+    elif spec.num_nodes == 1:
         command = f"bash {LAUNCH_SCRIPT}"
     elif spec.hosts:
         command = f"bash {LAUNCH_SCRIPT}    # on each of the {spec.num_nodes} hosts of {HOSTS_FILE}"
@@ -36,6 +40,14 @@ def launch_files(spec: LaunchSpec) -> LaunchFiles:
     files = {LAUNCH_SCRIPT: launch_script(spec, _table(spec)), **spec.hosts_text()}
     notes = order_note(spec, "NODE_RANK follows the fabric: neighbours in NODE_RANK are neighbours on the network")
     return LaunchFiles(files, command, frozenset({LAUNCH_SCRIPT}), notes)
+
+
+def _start_of_kind(group: NodeGroup) -> str:
+    """The words that start the nodes of one kind."""
+    several = group.num_nodes > 1
+    rank = f"<{group.node_ranks.replace(' ', '')}, this node>" if several else f"{group.first_node}"
+    where = f"on each of the {group.num_nodes} nodes" if several else "on the node"
+    return f"MASTER_ADDR=<host of node 0> NODE_RANK={rank} bash {LAUNCH_SCRIPT}    # {where} of {group.pool}"
 
 
 def order_script() -> str:
@@ -57,10 +69,26 @@ cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")"
 {single}{order}NODE_RANK=${{1:-${{NODE_RANK:?set NODE_RANK, or give the rank of this node as the first argument}}}}
 MASTER_ADDR=${{MASTER_ADDR:?set MASTER_ADDR to the host name of node 0}}
 MASTER_PORT=${{MASTER_PORT:-29500}}
-
+{_kinds(spec)}
 {exports(spec)}
 
 {started}"""
+
+
+def _kinds(spec: LaunchSpec) -> str:
+    """Lines that find this node's devices among several kinds of nodes."""
+    if not spec.groups:
+        return ""
+    told = "\n".join(f"#   {each.words}" for each in spec.groups)
+    return f"""
+# Kinds of nodes, in the order of node ranks:
+{told}
+before=0
+for kind in "${{!KIND_NODES[@]}}"; do
+  if [ "$NODE_RANK" -ge "$before" ]; then DEVICES_PER_NODE=${{KIND_DEVICES[kind]}}; fi
+  before=$((before + KIND_NODES[kind]))
+done
+"""
 
 
 def _words(spec: LaunchSpec) -> list[str]:
@@ -90,7 +118,11 @@ def _torchrun_start(spec: LaunchSpec) -> str:
 
 
 def sizes(spec: LaunchSpec) -> str:
-    """The two lines of every ``launch.sh`` that say how many ranks it starts."""
+    """The two lines of every ``launch.sh`` that say how many ranks it starts; three where the nodes differ."""
+    if spec.groups:
+        nodes = " ".join(str(each.num_nodes) for each in spec.groups)
+        devices = " ".join(str(each.devices_per_node) for each in spec.groups)
+        return f"NUM_NODES={spec.num_nodes}\nKIND_NODES=({nodes})\nKIND_DEVICES=({devices})"
     return f"NUM_NODES={spec.num_nodes}\nDEVICES_PER_NODE={spec.devices_per_node}"
 
 
@@ -126,12 +158,27 @@ MASTER_ADDR=${{MASTER_ADDR:-${{HOSTS[0]}}}}
 
 def read_world_size(text: str, where: str = LAUNCH_SCRIPT) -> int:
     """Ranks that a ``launch.sh`` starts.  Raises DocumentInvalid when it does not say."""
+    kinds = node_kinds(text)
+    if kinds:
+        return sum(nodes * devices for nodes, devices in kinds)
     return read_size(text, "NUM_NODES", where) * read_size(text, "DEVICES_PER_NODE", where)
 
 
+def node_kinds(text: str) -> tuple[tuple[int, int], ...]:
+    """(nodes, devices of each) of every kind of nodes of a ``launch.sh``; nothing where all nodes are equal."""
+    found = {name: [int(each) for each in values.split()] for name, values in _KINDS.findall(text)}
+    return tuple(zip(found.get("NODES", ()), found.get("DEVICES", ()), strict=False))
+
+
 def read_size(text: str, name: str, where: str = LAUNCH_SCRIPT) -> int:
-    """NUM_NODES or DEVICES_PER_NODE of a ``launch.sh``.  Raises DocumentInvalid when it does not say."""
+    """NUM_NODES or DEVICES_PER_NODE of a ``launch.sh``; of unequal nodes the most devices.
+
+    Raises DocumentInvalid when it does not say.
+    """
     found = {name: int(value) for name, value in _SIZE.findall(text)}
+    kinds = node_kinds(text)
+    if kinds:
+        found["DEVICES_PER_NODE"] = max(devices for _, devices in kinds)
     if name not in found:
         raise DocumentInvalid(
             "the launch script does not say how many ranks it starts",

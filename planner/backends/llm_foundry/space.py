@@ -19,12 +19,16 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.fp8_recipes import fp8_recipes
+from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleTable
 from planner.backends.rules.token_mixers import decoders_only
 from planner.backends.rules.training_kinds import training_kinds
 
 PACKED = packed_sequences("llm-foundry 0.3.0: its sequence ids mask whole sequences, not described here")
+OPTIMIZERS = optimizers("llm-foundry 0.3.0 llmfoundry/utils/builders.py:139-152", has=("adam", "lion"))
+RECIPES = fp8_recipes("Composer 0.16.4 composer/core/precision.py:71-79", has=("delayed",), own="delayed")
 COLUMNS = Columns(
     schedules=("1f1b",),
     tensor_parallel=False,
@@ -53,6 +57,8 @@ SPACE = Space(
         (
             training_kinds("llm-foundry 0.3.0 scripts/train/train.py: no adapters"),
             PACKED,
+            OPTIMIZERS,
+            RECIPES,
             decoders_only("llm-foundry 0.3.0 llmfoundry/models/mpt: the model that the physics describes"),
         ),
         column_rules(COLUMNS, "Composer 0.16.4 composer/trainer/mosaic_fsdp_utils.py:36-40, 110-115"),

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from planner.backends.backend import Space
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.fp8_recipes import fp8_recipes
+from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleTable
 from planner.backends.rules.token_mixers import decoders_only
 from planner.backends.rules.training_kinds import training_kinds
 
 PACKED = packed_sequences("MegaScale (NSDI 2024): not said")
+OPTIMIZERS = optimizers("arXiv 2402.15627, section 3.1: LAMB beside Adam, which is no word here", has=("adam",))
+RECIPES = fp8_recipes("arXiv 2402.15627: bf16", has=())
 SPACE = Space(
     columns=Columns(
         schedules=("1f1b", "interleaved"),
@@ -32,7 +36,13 @@ SPACE = Space(
     ),
     rules=RuleTable(
         "megascale",
-        (training_kinds("MegaScale (NSDI 2024): pre-training"), PACKED, decoders_only("MegaScale (NSDI 2024): GPT")),
+        (
+            training_kinds("MegaScale (NSDI 2024): pre-training"),
+            PACKED,
+            OPTIMIZERS,
+            RECIPES,
+            decoders_only("MegaScale (NSDI 2024): GPT"),
+        ),
         (),
     ),
 )

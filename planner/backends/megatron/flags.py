@@ -148,7 +148,9 @@ def document_flags(workload: Workload) -> dict[str, Words]:
 def precision_flags(strategy: Strategy, workload: Workload, architecture: str) -> dict[str, Words]:
     """Number formats and optimizer.  fp8: MXFP8 from Blackwell on, per-tensor current scaling before."""
     flags: dict[str, Words] = {"--fp16" if workload.precision == "fp16" else "--bf16": ()}
-    if workload.precision == "fp8":
+    if workload.matmul_format == "fp4":  # megatron-core: fp4 and fp8 exclude each other
+        flags |= {"--fp4-format": ("e2m1",), "--fp4-recipe": (workload.fp8_recipe or "nvfp4",)}
+    elif workload.precision == "fp8":
         recipe = workload.fp8_recipe or ("mxfp8" if is_blackwell_or_later(architecture) else "tensorwise")
         flags |= {"--fp8-format": ("e4m3" if recipe in BLOCK_SCALED else "hybrid",), "--fp8-recipe": (recipe,)}
     if workload.gradient_dtype == "bf16":

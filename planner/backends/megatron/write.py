@@ -138,7 +138,8 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
     if strategy.zero_stage >= 2 and strategy.tp * strategy.cp > 1:
         lines.append("Megatron-FSDP with tp or cp > 1 only warns: both want another CUDA_DEVICE_MAX_CONNECTIONS.")
     if workload.precision == "fp8":
-        lines.append("fp8: weights are kept and gathered in bf16 (no --fp8-param-gather).")
+        form = workload.matmul_format
+        lines.append(f"{form}: weights are kept and gathered in bf16 (no --{form}-param-gather).")
     lines += overlap_assumptions(plan)
     lines += mixer_assumptions(plan)
     if "activation" in strategy.recompute_modules and any(kind.mlp for kind in used_kinds(model)):

@@ -77,6 +77,8 @@ FIELDS: tuple[Field, ...] = (
     Field("--fp16", ("mixed_precision.fp16",), "true"),
     Field("--fp8-format", ("mixed_precision.fp8",)),
     Field("--fp8-recipe", ("mixed_precision.fp8_recipe",)),
+    Field("--fp4-format", ("mixed_precision.fp4",)),
+    Field("--fp4-recipe", ("mixed_precision.fp4_recipe",)),
     Field("--grad-reduce-in-bf16", ("mixed_precision.grad_reduce_in_fp32", "ddp.grad_reduce_in_fp32"), "false"),
     Field("--optimizer", ("optimizer.optimizer",)),
     Field("--use-precision-aware-optimizer", ("optimizer.use_precision_aware_optimizer",), "true"),
@@ -110,6 +112,7 @@ SPOKEN_OTHERWISE = frozenset(
         "--spec",  # Bridge's own provider of hybrids has it: in bridge_recipe.py
         "--exp-avg-dtype",  # a torch type: in bridge_recipe.py
         "--exp-avg-sq-dtype",
+        "--main-params-dtype",
         "--transformer-impl",  # Bridge's default is Transformer Engine
         "--attention-backend",  # auto is Bridge's default too
     }

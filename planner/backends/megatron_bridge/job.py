@@ -28,6 +28,7 @@ from planner.model.shell.scope import Undecided
 from planner.model.spec import ModelSpec
 
 _FP8 = ("mixed_precision.fp8", "model.fp8")
+_FORMATS = {"bfloat16": "bf16", "float32": "fp32", "float16": "fp16", "uint8": "fp8"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,20 +153,19 @@ def _run_words(settings: Settings, where: str) -> list[str]:
         count = settings.value(path)
         words += [flag, str(count)] if count is not None and layout is None else []
     settings.value("mixed_precision")  # a precision that is not known is asked for
-    if any(settings.value(path) for path in _FP8) or settings.value("mixed_precision.fp4"):
+    if settings.value("mixed_precision.fp4"):
+        words += ["--bf16", "--fp4-format", str(settings.value("mixed_precision.fp4"))]
+    elif any(settings.value(path) for path in _FP8):
         words += ["--bf16", "--fp8-format", str(settings.value(*_FP8) or "e4m3")]
     else:
         words += ["--fp16"] if settings.value("mixed_precision.fp16") else ["--bf16"]
     if settings.value("mixed_precision.grad_reduce_in_fp32", "ddp.grad_reduce_in_fp32") is False:
         words.append("--grad-reduce-in-bf16")
-    states = {name: settings.value(f"optimizer.{name}") for name in ("exp_avg_dtype", "exp_avg_sq_dtype")}
-    aware = settings.value("optimizer.use_precision_aware_optimizer")
-    # With fp32 states it is what the written recipe trains as well, but for 2 bytes of each master weight.
-    if aware and any(str(kind) not in ("None", "float32") for kind in states.values()):
+    if settings.value("optimizer.use_precision_aware_optimizer"):
         words.append("--use-precision-aware-optimizer")
-        for name, kind in states.items():
-            short = {"bfloat16": "bf16", "float32": "fp32", "float16": "fp16", "uint8": "fp8"}.get(str(kind), "fp32")
-            words += [f"--{name.replace('_', '-')}", short]
+        for name in ("exp_avg_dtype", "exp_avg_sq_dtype", "main_params_dtype"):
+            kind = str(settings.value(f"optimizer.{name}")).removeprefix("torch.")
+            words += [f"--{name.replace('_', '-')}", _FORMATS.get(kind, "fp32")]
     return words
 
 

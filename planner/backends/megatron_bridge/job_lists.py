@@ -19,7 +19,8 @@ _USED = frozenset({
     "model.provider", "model.num_layers_in_first_pipeline_stage", "model.num_layers_in_last_pipeline_stage",
     "model.account_for_embedding_in_pipeline_split", "model.account_for_loss_in_pipeline_split", "peft", "peft.dim",
     "peft.target_modules", "peft.exclude_modules",
-    "model.tp_comm_overlap", "optimizer.exp_avg_dtype", "optimizer.exp_avg_sq_dtype", "tokenizer",
+    "model.tp_comm_overlap", "optimizer.exp_avg_dtype", "optimizer.exp_avg_sq_dtype",
+    "optimizer.main_params_dtype", "tokenizer",
     "tokenizer.tokenizer_type", "tokenizer.tokenizer_model", "tokenizer.vocab_size",
     "tokenizer.use_tokenizer_vocab_size", "train", "dataset", "ddp", "optimizer", "dist",
 })  # fmt: skip
@@ -39,7 +40,7 @@ _HARMLESS_FIELDS = frozenset({
     "model.init_method_std", "model.attention_backend", "model.apply_rope_fusion", "model.bias_dropout_fusion",
     "model.cross_entropy_fusion_impl", "model.cuda_graph_warmup_steps", "model.cuda_graph_scope",
     "model.transformer_impl", "model.moe_router_dtype", "model.moe_aux_loss_coeff",
-    "optimizer.main_params_dtype", "optimizer.main_grads_dtype", "peft.alpha", "peft.dropout_position",
+    "optimizer.main_grads_dtype", "peft.alpha", "peft.dropout_position",
     "peft.lora_A_init_method", "peft.lora_B_init_method", "peft.lora_dtype", "peft.params_to_save",
 })  # fmt: skip
 _PACKING = frozenset({
@@ -111,8 +112,6 @@ def _recipe_values(settings: Settings) -> list[str]:
         lines.append(f"model.cpu_offloading_num_layers={settings.value('model.cpu_offloading_num_layers')}")
     if settings.value("comm_overlap.delay_wgrad_compute"):
         lines.append("comm_overlap.delay_wgrad_compute=True")
-    if settings.value("mixed_precision.fp4"):
-        lines.append(f"mixed_precision.fp4={settings.value('mixed_precision.fp4')} (fp8 is predicted)")
     if settings.value("mixed_precision.fp8_param_gather", "ddp.fp8_param_gather"):
         lines.append("fp8_param_gather (parameters are predicted as gathered in bf16)")
     if settings.value("model.recompute_granularity") == "selective":

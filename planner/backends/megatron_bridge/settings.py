@@ -22,7 +22,8 @@ MODEL_FIELDS = frozenset({
 })  # fmt: skip
 """Fields of ``model`` that make another model."""
 _OWN = frozenset({
-    "--seq-length", "--bf16", "--fp16", "--fp8-format", "--fp8-recipe", "--grad-reduce-in-bf16",
+    "--seq-length", "--bf16", "--fp16", "--fp8-format", "--fp8-recipe", "--fp4-format", "--fp4-recipe",
+    "--grad-reduce-in-bf16",
     "--use-precision-aware-optimizer", "--overlap-grad-reduce", "--overlap-param-gather", "--tp-comm-overlap",
     "--overlap-moe-expert-parallel-comm", "--pipeline-model-parallel-layout", "--make-vocab-size-divisible-by",
     "--num-virtual-stages-per-pipeline-rank", "--cpu-offloading-num-layers",

@@ -50,16 +50,9 @@ def _layer_wise(given: RuleInput) -> str | None:
     return None
 
 
-def _state_formats(given: RuleInput) -> str | None:
-    if given.workload.optimizer == "adam_precision_aware":
-        return "the written recipe has bf16 moments alone; use adam_bf16_states, or name --backend megatron"
-    return None
-
-
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
     *CORE_PROBLEM_RULES,
     SpaceRule("X2", "megatron-bridge 0.6.2 models/gpt_provider.py (max_sequence_length=self.seq_length)", _positions),
-    SpaceRule("X13", "docs: emit megatron-bridge (bridge_recipe.py)", _state_formats),
 )
 """Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (

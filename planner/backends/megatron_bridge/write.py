@@ -27,9 +27,12 @@ from planner.backends.rules.rule import latent, mixture, rule_input, used_kinds
 from planner.backends.rules.token_mixers import softmax_attention
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
+from planner.question.problem import Workload
 
 RECIPE_FILE = "bridge_recipe.py"
 TRAIN_SCRIPT = "bridge_train.py"
+_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "uint8"}
+"""Megatron's words for number formats as torch types (megatron-core 0.19.2 training/arguments.py:1043)."""
 
 
 def write(plan: Plan, version: str) -> BackEndFiles:
@@ -64,7 +67,7 @@ def recipe(plan: Plan) -> str:
         "ACTIVATION": _activation(plan),
         "PRECISION": "fp16_mixed" if workload.precision == "fp16" else "bf16_mixed",
         "FUSIONS": fusions(plan),
-        "STATES": "torch.bfloat16" if workload.optimizer == "adam_bf16_states" else "None",
+        "STATES": _states(workload),
         "VOCABULARY": model.vocab_size,
         "LAYERS": model.num_layers,
         "HIDDEN": model.hidden_size,
@@ -77,6 +80,17 @@ def recipe(plan: Plan) -> str:
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
     return filled(text)
+
+
+def _states(workload: Workload) -> str:
+    """Number formats of the optimizer's states, of those that are not Bridge's own."""
+    said = workload.optimizer_states
+    if said is None:
+        kinds = dict.fromkeys(("exp_avg_dtype", "exp_avg_sq_dtype"), "bf16")
+        kinds = kinds if workload.optimizer == "adam_bf16_states" else {}
+    else:
+        kinds = {"exp_avg_dtype": said.first, "exp_avg_sq_dtype": said.second, "main_params_dtype": said.master}
+    return "{" + ", ".join(f'"{name}": torch.{_TYPES[kind]}' for name, kind in kinds.items()) + "}"
 
 
 def provider(model: ModelSpec) -> str:
@@ -162,7 +176,7 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         f"Learning rate and optimizer are in {RECIPE_FILE}, the same for all back-ends; initialisation is Bridge's.",
     ]
     if plan.problem.workload.precision == "fp8":
-        lines.append("fp8: weights are kept and gathered in bf16.")
+        lines.append(f"{plan.problem.workload.matmul_format}: weights are kept and gathered in bf16.")
     flag, field = "--dsa-indexer-loss-coeff", "model.dsa_indexer_loss_coeff"
     lines += [line.replace(flag, field) for line in mixer_assumptions(plan)]
     lines += [*_adapter_assumptions(plan), *overlap_assumptions(plan)]

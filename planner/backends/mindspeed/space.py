@@ -153,6 +153,7 @@ def _overlap_ep(given: RuleInput) -> str | None:
         ("a model with experts", bool(mixtures(given.model))),
         ("ep > 1", s.ep > 1),
         ("etp = 1", s.etp == 1),
+        ("dispatcher = alltoall", s.dispatcher == "alltoall"),
         ("overlap_grad_reduce = False", not s.overlap_grad_reduce),
         ("vpp > 1 or dualpipev when pp > 1", s.pp == 1 or s.vpp > 1),
         ("at least 2 x pp micro-batches with interleaving", not interleaved or s.num_microbatches >= 2 * s.pp),
@@ -268,10 +269,10 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     ),
     SpaceRule(
         "E1",
-        f"{_FEATURES}/moe/fb_overlap.py and docs of the layout",
+        f"{_FEATURES}/moe/fb_overlap.py:75-120 (the dispatcher: :88) and docs of the layout",
         _overlap_ep,
         (
-            *("overlap_ep", "ep", "etp", "overlap_grad_reduce", "vpp", "pp", "schedule"),
+            *("overlap_ep", "ep", "etp", "dispatcher", "overlap_grad_reduce", "vpp", "pp", "schedule"),
             *("num_microbatches", "microbatch_group_size", "activation_offload"),
         ),
     ),

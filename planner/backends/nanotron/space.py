@@ -28,6 +28,8 @@ from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import heads
+from planner.backends.rules.fp8_recipes import fp8_recipes
+from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.backends.rules.token_mixers import decoders_only
@@ -71,6 +73,8 @@ RULES: tuple[SpaceRule, ...] = (
     *column_rules(COLUMNS, "nanotron 0e0a27ea config/parallelism_config.py:23-38"),
 )
 PACKED = packed_sequences("nanotron 0e0a27ea src/nanotron: document masks are not described here")
+OPTIMIZERS = optimizers("nanotron 0e0a27ea helpers.py:328-351: adamW and sgd", has=("adam", "sgd"))
+RECIPES = fp8_recipes("nanotron 0e0a27ea models/llama.py: src/nanotron/fp8 is in no model", has=())
 SPACE = Space(
     COLUMNS,
     RuleTable(
@@ -78,6 +82,8 @@ SPACE = Space(
         (
             training_kinds("nanotron 0e0a27ea src/nanotron: no adapters"),
             PACKED,
+            OPTIMIZERS,
+            RECIPES,
             decoders_only("nanotron 0e0a27ea src/nanotron/models: llama, starcoder2"),
         ),
         RULES,

@@ -42,4 +42,5 @@ BACKEND = BackEnd(
     files=_files,
     validators=_validators,
     tiny_run=_tiny_run,
+    unequal_devices=True,
 )

@@ -21,7 +21,7 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
-from planner.backends.rules.fp8_recipes import EVERY_RECIPE, fp8_recipes
+from planner.backends.rules.fp8_recipes import EIGHT_BIT, fp8_recipes
 from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import GREEDY, packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
@@ -57,6 +57,6 @@ OPTIMIZERS = optimizers(
     "megatron-core 0.14 core/optimizer/optimizer_config.py: adam and sgd", has=("adam", "adam_bf16_states", "sgd")
 )
 DECODERS = decoders_only("NeMo v2.4.0 nemo/collections/llm/gpt: the models that the physics describes")
-RECIPES = fp8_recipes("NeMo v2.4.0 scripts/performance/helpers.py: fp8_recipe", has=EVERY_RECIPE)
+RECIPES = fp8_recipes("NeMo v2.4.0 scripts/performance/helpers.py: fp8_recipe", has=EIGHT_BIT)
 RULES_OF_QUESTION = (KINDS, PACKED, OPTIMIZERS, DECODERS, RECIPES)
 SPACE = Space(COLUMNS, RuleTable("nemo", RULES_OF_QUESTION, RULES), dispatcher=lambda _given: "deepep")

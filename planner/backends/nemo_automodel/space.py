@@ -24,6 +24,8 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.fp8_recipes import fp8_recipes
+from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.pipeline import microbatches
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
@@ -90,8 +92,10 @@ KINDS = training_kinds(
     "Automodel v0.5.0 components/_peft/lora.py, components/quantization/qlora.py", bases=SIXTEEN_OR_FOUR_BIT
 )
 PACKED = packed_sequences("Automodel v0.5.0: its packing is not described here")
+OPTIMIZERS = optimizers("Automodel v0.5.0 components/optim/optimizer.py:135-301, 347", has=("adam", "sgd", "muon"))
+RECIPES = fp8_recipes("Automodel v0.5.0 components/quantization/fp8.py:34", has=("tensorwise",), own="tensorwise")
 DECODERS = decoders_only("Automodel v0.5.0 recipes/llm/train_ft.py: next-token prediction")
 SPACE = Space(
     COLUMNS,
-    RuleTable("nemo-automodel", (KINDS, PACKED, DECODERS), RULES),
+    RuleTable("nemo-automodel", (KINDS, PACKED, OPTIMIZERS, RECIPES, DECODERS), RULES),
 )

@@ -19,11 +19,18 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.fp8_recipes import fp8_recipes
+from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleTable
 from planner.backends.rules.training_kinds import SIXTEEN_OR_FOUR_BIT, training_kinds
 
 PACKED = packed_sequences("torch 2.13 distributed/fsdp: it feeds no data; use hugging-face")
+OPTIMIZERS = optimizers(
+    "torch 2.13 optim on flat shards: adamw.py, sgd.py; _adafactor.py and _muon.py take whole matrices",
+    has=("adam", "sgd"),
+)
+RECIPES = fp8_recipes("torchao 0.18 float8/config.py: Float8LinearRecipeName", has=("tensorwise",))
 COLUMNS = Columns(
     schedules=("1f1b",),
     tensor_parallel=False,
@@ -55,6 +62,8 @@ SPACE = Space(
                 freezes_towers=True,
             ),
             PACKED,
+            OPTIMIZERS,
+            RECIPES,
         ),
         column_rules(COLUMNS, "torch 2.13 distributed/fsdp/api.py: ShardingStrategy"),
     ),

@@ -8,6 +8,7 @@ from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.question.fp8_recipes import FP8_RECIPES, Fp8RecipeName
 
 EVERY_RECIPE: tuple[Fp8RecipeName, ...] = tuple(each.name for each in FP8_RECIPES.values())
+EIGHT_BIT: tuple[Fp8RecipeName, ...] = tuple(each.name for each in FP8_RECIPES.values() if each.format == "fp8")
 
 
 def fp8_recipes(source: str, *, has: Sequence[Fp8RecipeName], own: str = "") -> SpaceRule:

@@ -255,14 +255,14 @@ RULES: tuple[LegalityRule, ...] = (
     ),
     LegalityRule(
         "encoder_pipeline",
-        "an encoder-decoder is not cut into stages: every decoder layer reads the encoder's output, and no back-end"
-        " passes it on (Megatron-core 0.19 has no encoder stages any more)",
+        "layers that attend to another sequence are not cut into stages: they read the output of an encoder or a tower,"
+        " and no back-end passes it on (Megatron-core 0.19 has no encoder stages any more)",
         ("pp", "vpp"),
         lambda r, s: (r.pp * r.vpp > 1) if s.has_encoder else _none(r),
     ),
     LegalityRule(
         "encoder_context",
-        "context parallelism splits one sequence; an encoder-decoder has two",
+        "context parallelism splits one sequence; a model whose layers attend to another one has two",
         ("cp",),
         lambda r, s: (r.cp > 1) if s.has_encoder else _none(r),
     ),

@@ -22,6 +22,8 @@ MIXER_WORDS: Mapping[str, str] = {
     "rg_lru": "RG-LRU",
     "wkv": "RWKV",
     "tower_cross": "cross-attention to a tower",
+    "local_global": "attention within blocks and to global tokens",
+    "relative": "attention with projected distances",
     "none": "an MLP or experts alone",
 }
 DENOISER = "a denoiser of latents (a diffusion transformer) in the place of a decoder"

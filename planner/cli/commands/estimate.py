@@ -11,7 +11,7 @@ from planner.cli import options as flags
 from planner.cli.backend_names import parse_backends
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.planning import announce, write_plan, write_trace
-from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags
 from planner.cli.script_flags import (
     From,
     MaybeModel,
@@ -24,6 +24,7 @@ from planner.cli.script_flags import (
     software_of,
     tell_open_places,
 )
+from planner.cli.workload_flags import NOTHING_SAID, WorkloadFlags, with_flags
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.operations.launch_files import plain_strategy, script_facts
 from planner.operations.service import opened_service
@@ -56,6 +57,7 @@ def register(app: typer.Typer) -> None:
     app.command("estimate")(estimate)
 
 
+@with_flags("work", WorkloadFlags)
 def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     cluster: flags.ClusterReference,
     passed_on: PassedOn = None,
@@ -63,15 +65,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     from_script: From = None,
     strategy: StrategyText = None,
     devices: flags.Devices = None,
-    workload: flags.WorkloadFile = None,
-    global_batch_size: flags.GlobalBatchSize = None,
-    sequence_length: flags.SequenceLength = None,
-    sample: flags.Sample = None,
-    precision: flags.Precision = None,
-    routing: flags.Routing = None,
-    training: flags.Training = None,
-    sequences: flags.Sequences = None,
-    optimizer: flags.Optimizer = None,
+    work: WorkloadFlags = NOTHING_SAID,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
     backend: flags.MaybeBackend = None,
@@ -93,8 +87,6 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     reference, job = said_job(script, model, devices, "estimate", quiet)
     values = given_strategy(job, strategy)
     chunk_layers = _parse_layers(layers) if layers is not None else _script_layers(job, strategy)
-    kinds = (routing, training, sequences, optimizer)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, *kinds, sample)
     software = parse_backends(software_of(backend, script, job))
     space = SpaceFlags({}, backends=software, memory_margin=memory_margin, fits=fits)
     asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +14,8 @@ from planner.cli.backend_names import parse_backends, parse_emitted, require_fil
 from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
 from planner.cli.planning import Wanted, answer, search_options
-from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_flags
-from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem
+from planner.cli.pools import answer_pools, named_pools, pools_backends, pools_problem, refuse_flags
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, build_problem
 from planner.cli.remote_question import remote_question
 from planner.cli.script_flags import (
     From,
@@ -30,6 +30,7 @@ from planner.cli.script_flags import (
     shown_beside,
     software_of,
 )
+from planner.cli.workload_flags import NOTHING_SAID, WorkloadFlags, with_flags
 from planner.operations.service import opened_service
 from planner.strategy.fields import PINNABLE, Value
 from planner.strategy.text import parse_assignments, parse_forbids
@@ -79,6 +80,7 @@ def register(app: typer.Typer) -> None:
     app.command("plan")(plan)
 
 
+@with_flags("work", WorkloadFlags)
 def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     passed_on: PassedOn = None,
     model: MaybeModel = None,
@@ -86,15 +88,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     cluster: MaybeCluster = None,
     pool: Pools = None,
     devices: flags.Devices = None,
-    workload: flags.WorkloadFile = None,
-    global_batch_size: flags.GlobalBatchSize = None,
-    sequence_length: flags.SequenceLength = None,
-    sample: flags.Sample = None,
-    precision: flags.Precision = None,
-    routing: flags.Routing = None,
-    training: flags.Training = None,
-    sequences: flags.Sequences = None,
-    optimizer: flags.Optimizer = None,
+    work: WorkloadFlags = NOTHING_SAID,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
@@ -132,9 +126,8 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     refuse_beside(script, here := {"--pool": bool(pool), "--pareto": pareto})
     reference, job = said_job(script, model, devices, "plan", quiet)
     require_files_of_best(emitted := parse_emitted(emit), backends := parse_backends(software_of(backend, script, job)))
-    limits, kinds = (max_step_time, min_tokens_per_s, objective, price, fits, prefer), (routing, training, sequences)
+    limits = (max_step_time, min_tokens_per_s, objective, price, fits, prefer)
     space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, memory_margin, *limits)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, *kinds, optimizer, sample)
     asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown_beside(script, job, quiet))
     answered = _Answered(search_options(top, time_limit, seed), pool, pareto, not no_store, reuse, database)
@@ -185,6 +178,6 @@ def _plan_over_pools(
     """One pipeline over unequal pools, which knows fewer flags."""
     others = {"--trace": wanted.trace is not None, **others}
     known = {"--profile": asked.profile not in {"auto", "none"}, "--calibration": asked.calibration is not None}
-    refuse_flags({**known, **others}, asked.space, wanted.emitted)
-    problem = pools_problem(asked.model, clusters, asked.work, asked.space)
-    answer_pools(problem, time_limit_s, wanted.plan_out, wanted.quiet, wanted.output)
+    refuse_flags({**known, **others}, asked.space)
+    space = replace(asked.space, backends=pools_backends(asked.space.backends, wanted.emitted))
+    answer_pools(pools_problem(asked.model, clusters, asked.work, space), time_limit_s, wanted)

@@ -14,6 +14,7 @@ from planner.cli.problem_inputs import positive
 from planner.cli.remote_question import remote_sweep
 from planner.cli.sweep_inputs import SweepFlags, read_cells, read_question
 from planner.cli.sweeping import SweepOutput, answer_sweep
+from planner.cli.workload_flags import NOTHING_SAID, KindFlags, with_flags
 from planner.operations.service import opened_service
 
 EXECUTORS = "serial|processes|ray|ray://HOST:PORT"
@@ -73,6 +74,7 @@ def register(app: typer.Typer) -> None:
     app.command("sweep")(sweep)
 
 
+@with_flags("kinds", KindFlags)
 def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     file: SweepFile = None,
     model: Models = None,
@@ -80,11 +82,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     devices: Devices = None,
     sequence_length: Lengths = None,
     global_batch_size: Batches = None,
-    precision: flags.Precision = None,
-    routing: flags.Routing = None,
-    training: flags.Training = None,
-    sequences: flags.Sequences = None,
-    optimizer: flags.Optimizer = None,
+    kinds: KindFlags = NOTHING_SAID,
     profile: flags.Profile = "auto",
     price: Price = None,
     pin: flags.Pin = None,
@@ -117,8 +115,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     }
     positive(price, "--price")
     search = search_options(top, time_limit, seed)
-    kinds = (routing, training, sequences, optimizer)
-    said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin, fits, *kinds)
+    said = SweepFlags(file, axes, kinds, pin or [], forbid or [], backend, memory_margin, fits)
     here = {"--executor": executor is not None, "--workers": workers is not None, "--ray-code": bool(ray_code)}
     with opened_service(server, database, only_here=here, instead="its workers search") as service:
         chosen = executor_of(executor or PROCESSES, workers, ray_code)

@@ -10,7 +10,8 @@ import typer
 from planner.cli import options as flags
 from planner.cli.backend_names import ANY, parse_backends
 from planner.cli.output import OutputFormat, talk, write_answer
-from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, positive
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, positive
+from planner.cli.workload_flags import NOTHING_SAID, WorkloadFlags, with_flags
 from planner.errors import DocumentInvalid
 from planner.operations.service import opened_service
 from planner.strategy.fields import PINNABLE
@@ -40,18 +41,12 @@ def register(app: typer.Typer) -> None:
     app.command("throughput")(throughput)
 
 
+@with_flags("work", WorkloadFlags)
 def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     model: flags.Model,
     cluster: flags.ClusterReference,
     devices: Counts,
-    workload: flags.WorkloadFile = None,
-    global_batch_size: flags.GlobalBatchSize = None,
-    sequence_length: flags.SequenceLength = None,
-    precision: flags.Precision = None,
-    routing: flags.Routing = None,
-    training: flags.Training = None,
-    sequences: flags.Sequences = None,
-    optimizer: flags.Optimizer = None,
+    work: WorkloadFlags = NOTHING_SAID,
     profile: flags.Profile = "auto",
     price: Price = None,
     max_step_time: flags.MaxStepTime = None,
@@ -83,8 +78,6 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
         min_tokens_per_s,
         fits=fits,
     )
-    kinds = (routing, training, sequences, optimizer)
-    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision, *kinds)
     asked = ProblemFlags(model, cluster, None, work, space, profile)
     from planner.cli.question import question_of
     from planner.operations.throughput import THROUGHPUT, ThroughputRequest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -22,8 +22,8 @@ BREAKDOWN_WORDS = {
 }
 
 
-def pools_report(plan: PoolsPlan, wall_s: float) -> Iterator[RenderableType]:
-    """The whole report, part by part."""
+def pools_report(plan: PoolsPlan, wall_s: float, files: Sequence[str] = ()) -> Iterator[RenderableType]:
+    """The whole report, part by part; ``files``: where launch files are, and how to start them."""
     yield from _head(plan)
     yield heading("Stages")
     yield _stages(plan)
@@ -40,12 +40,18 @@ def pools_report(plan: PoolsPlan, wall_s: float) -> Iterator[RenderableType]:
                 f"{search.sub_meshes:,} sub-meshes with {search.policies:,} policies, {search.labels:,} labels in"
                 f" {search.windows} windows, in {seconds(wall_s)}",
             ),
-            ("samples", f"{search.solved} of {search.microbatch_choices} numbers of samples at a time looked at"),
+            (
+                "samples",
+                f"{search.solved} of {search.microbatch_choices} numbers of samples at a time"
+                f"{', each with a sharding of all stages,' if plan.strategy else ''} looked at",
+            ),
             ("proof", search.proof),
         ]
     )
     yield heading("Assumptions")
     yield bullets(plan.assumptions)
+    if files:
+        yield Text("\n".join(("", *files)))
 
 
 def _head(plan: PoolsPlan) -> Iterator[RenderableType]:
@@ -64,8 +70,10 @@ def _head(plan: PoolsPlan) -> Iterator[RenderableType]:
     parts = ", ".join(
         f"{BREAKDOWN_WORDS[name]} {seconds(value)}" for name, value in plan.breakdown_s.items() if value > 0
     )
+    by = [] if plan.strategy is None else [("back-end", f"{plan.backend} {plan.release}")]
     yield facts(
         [
+            *by,
             (
                 "work",
                 f"{problem.workload.global_batch_size:,} x {problem.workload.sequence_length:,} tokens a step,"

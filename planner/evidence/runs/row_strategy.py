@@ -11,6 +11,7 @@ compute where the back-end balances its stages so.  The row's recompute policy a
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,14 +22,23 @@ from planner.evidence.runs.row_training import training_of_row
 from planner.evidence.runs.software import described
 from planner.evidence.runs.truth import TruthRow
 from planner.evidence.runs.unmapped import RowUnmapped
+from planner.model.megatron_dispatcher import DEFAULT
 from planner.model.parameters import layer_parameters
 from planner.model.spec import ModelSpec
 from planner.predict.physics.physics import Physics
 from planner.predict.schedule.orders import order_findings
+from planner.question.fp8_recipes import Fp8RecipeName
 from planner.question.optimizers import OptimizerName
 from planner.question.problem import Workload
 from planner.question.routing import EVEN
-from planner.strategy.strategy import OPERATOR_MODULES, RecomputeModule, RecomputePolicy, Strategy
+from planner.strategy.strategy import (
+    DISPATCHERS,
+    OPERATOR_MODULES,
+    Dispatcher,
+    RecomputeModule,
+    RecomputePolicy,
+    Strategy,
+)
 
 ARITHMETIC = (
     (r"fp4", "fp4"),
@@ -43,6 +53,13 @@ EIGHT_BIT = re.compile(r"h100|h200|b200|b300|mi3[0-9]{2}|gaudi", re.IGNORECASE)
 WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
 """What states and activations are kept as; fp32 runs are costed as if they kept 16 bit (their sources have no memory
 figures)."""
+RECIPES: tuple[tuple[str, Fp8RecipeName], ...] = (
+    (r"\bmxfp8\b|scaling=mxfp8", "mxfp8"),
+    (r"\bfp8-cs\b|\btensorwise\b|\bcurrent scaling\b", "tensorwise"),
+    (r"\bblockwise\b", "blockwise"),
+    (r"\bdelayed scaling\b", "delayed"),
+)
+"""Words of sources for recipes; ``cs``: current scaling, as Megatron-Bridge's tables write it."""
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe", "mla_up_proj")
 """What a row may list in its recompute column, separated by commas."""
@@ -118,11 +135,20 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
         global_batch_size=1,
         sequence_length=row.sequence_length,
         precision=precision,  # type: ignore[arg-type]  # one of the three above
+        fp8_recipe=_recipe(row) if precision == "fp8" else None,
         optimizer=optimizer,
         gradient_dtype=flavour.gradient_dtype,
         routing=EVEN if flavour.forced_balance or FORCED_BALANCE.search(row.notes) else None,
         training=training_of_row(row.notes, described(row)),
     )
+
+
+def _recipe(row: TruthRow) -> Fp8RecipeName | None:
+    """How the source says that it scales 8-bit operands; None where it does not, and for fp4."""
+    words = f"{row.precision} {row.notes}".lower()
+    if "fp4" in row.precision.lower():
+        return None
+    return next((name for pattern, name in RECIPES if re.search(pattern, words)), None)
 
 
 def arithmetic_of_row(row: TruthRow) -> str:
@@ -181,7 +207,17 @@ def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: 
         overlap_param_gather=flags.get("overlap-param-gather") == "True" if switch else flavour.overlap_param_gather,
         overlap_tp=(flavour.overlap_tp or "async TP" in row.notes) and degrees.tp > 1,
         overlap_ep=EXPERT_OVERLAP.search(row.notes) is not None and degrees.ep > 1,
+        dispatcher=_dispatcher(row, flags, flavour) if degrees.ep > 1 else "alltoall",
     )
+
+
+def _dispatcher(row: TruthRow, flags: Mapping[str, str], flavour: Flavour) -> Dispatcher:
+    """What the notes name, or their quoted flags; of Megatron-LM's own runs its default where they say none."""
+    if named := ONCE_A_NODE.search(row.notes):
+        return "hybridep" if named[1].lower() == "hybridep" else "deepep"
+    kind = flags.get("moe-token-dispatcher-type", DEFAULT if flavour.megatron_defaults else "alltoall")
+    wanted = flags.get("moe-flex-dispatcher-backend", "deepep") if kind == "flex" else kind
+    return next((known for known in DISPATCHERS if known == wanted), "alltoall")
 
 
 def chunk_layers_of_row(model: ModelSpec, strategy: Strategy, flavour: Flavour) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ def per_sample(name: str, *widths: int) -> tuple[PartSpec, ...]:
     steps = list(pairwise(widths))
     names = [name] if len(steps) == 1 else [f"{name}_{number}" for number in range(1, len(steps) + 1)]
     return tuple(
-        PartSpec(name=each, kind="conditioning", in_features=first, out_features=second, bias=True)
+        PartSpec(name=each, kind="held", in_features=first, out_features=second, bias=True)
         for each, (first, second) in zip(names, steps, strict=True)
     )
 
@@ -49,7 +49,7 @@ def modulation(hidden: int, block: PartBlock, *, learned: int = 0, gated: bool =
 
 def made_modulation(name: str, block: PartBlock, width: int, outputs: int) -> PartSpec:
     """The projection of the time step that gives shift, scale and gate."""
-    return PartSpec(name=name, kind="conditioning", block=block, in_features=width, out_features=outputs, bias=True)
+    return PartSpec(name=name, kind="held", block=block, in_features=width, out_features=outputs, bias=True)
 
 
 def output(hidden: int, patch_width: int, *, learned: int = 0, norm: int = 0) -> tuple[PartSpec, ...]:

@@ -6,6 +6,7 @@ positions and in which token tables are one.  Shapes: ``transformers`` 5.23 mode
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from planner.model.encoder import ConvFront
@@ -13,6 +14,7 @@ from planner.model.ends import AddedTable
 from planner.model.hf_config.bert_family import block_sparse_window
 from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.layers import divided_heads
+from planner.model.hf_config.long_encoders import global_table, longformer, with_global_tokens
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.stacks import EncoderStack, apart, joined, layer_count
 from planner.model.mixers.cross import CrossAttentionSpec
@@ -39,6 +41,12 @@ class Bart:
     may_part: bool = False
     """marian: ``share_encoder_decoder_embeddings`` parts the vocabularies."""
     refused: tuple[tuple[str, str], ...] = ()
+    hidden: str = "d_model"
+    lengths: tuple[str, str] = ("max_position_embeddings", "max_position_embeddings")
+    """Keys of the longest source and the longest target."""
+    encoder: Callable[[ClassKeys, list[LayerSpec]], list[LayerSpec]] | None = None
+    """What the layers of the encoder have instead of plain attention."""
+    source_tables: Callable[[ClassKeys, int], list[AddedTable]] | None = None
 
 
 _PRE = Bart(positions=0, pre_norm=True, embedding_norm=False)
@@ -49,13 +57,18 @@ BARTS: dict[str, Bart] = {
     "blenderbot": _PRE,
     "blenderbot-small": Bart(positions=0),
     "fsmt": Bart(embedding_norm=False, two_vocabularies=True),
+    "led": Bart(
+        positions=0, lengths=("max_encoder_position_embeddings", "max_decoder_position_embeddings"), encoder=longformer
+    ),
     "m2m_100": replace(_PRE, positions=None),
     "marian": Bart(positions=0, embedding_norm=False, may_part=True),
     "mbart": Bart(pre_norm=True),
     "mvp": Bart(refused=(("use_prompt", "prompts of every layer"),)),
     "nllb-moe": replace(_PRE, positions=None, routed=True),
     "pegasus": _PRE,
+    "pegasus_x": replace(_PRE, positions=None, bias=False, encoder=with_global_tokens, source_tables=global_table),
     "plbart": Bart(),
+    **dict.fromkeys(("seamless_m4t", "seamless_m4t_v2"), replace(_PRE, positions=None, hidden="hidden_size")),
 }
 
 
@@ -65,16 +78,19 @@ def import_bart(reader: ConfigReader, name: str, family: str) -> ModelSpec:
     for key, mechanism in table.refused:
         if keys.on(key):
             reader.refuse(key, f"asks for {mechanism}, which is not modelled")
-    hidden, length = keys.width("d_model"), keys.integer("max_position_embeddings")
+    hidden = keys.width(table.hidden)
+    source, length = (keys.integer(key) for key in table.lengths)
     vocabulary, tied, tables, held = _token_tables(keys, table, hidden)
-    rows = 0 if table.positions is None else length + table.positions
+    source_rows, rows = (0 if table.positions is None else each + table.positions for each in (source, length))
     if family == "fsmt":  # the table starts behind the padding token
-        rows = length + reader.integer("pad_token_id", default=1, minimum=0) + 1
-    places = [AddedTable(name="source_position", rows=rows, width=hidden)] if rows else []
+        source_rows = rows = length + reader.integer("pad_token_id", default=1, minimum=0) + 1
+    places = [AddedTable(name="source_position", rows=source_rows, width=hidden)] if source_rows else []
+    places += table.source_tables(keys, hidden) if table.source_tables else []
     closing = table.pre_norm if table.closing_norm is None else table.closing_norm
+    encoder = stack(keys, table, "encoder", hidden)
     return joined(
         EncoderStack(
-            stack(keys, table, "encoder", hidden),
+            table.encoder(keys, encoder) if table.encoder else encoder,
             "layer",
             hidden,
             [*tables, *places],

@@ -52,11 +52,12 @@ class Bert:
     causal: str = "is_decoder"
 
 
-def import_bert(reader: ConfigReader, name: str, family: str) -> ModelSpec:
-    """Read an encoder of the BERT kind with its language model's head."""
+def import_bert(reader: ConfigReader, name: str, family: str, *, crossed: bool = False) -> ModelSpec:
+    """Read an encoder of the BERT kind with its language model's head; ``crossed``: one that stands behind another."""
     table, keys = BERTS[family], ClassKeys(reader, family)
-    if reader.boolean("add_cross_attention", default=False):
-        reader.refuse("add_cross_attention", "is not read: there is no encoder beside this model")
+    if reader.boolean("add_cross_attention", default=False) != crossed:
+        said = "must be true behind an encoder" if crossed else "is not read: there is no encoder beside this model"
+        reader.refuse("add_cross_attention", said)
     hidden = keys.width(table.hidden)
     count = keys.integer(table.layers)
     if count > MAX_LAYERS:

@@ -18,6 +18,7 @@ from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_d
 from planner.model.hf_config.gemma_family import import_gemma
 from planner.model.hf_config.gpt_family import import_bloom, import_gpt2, import_gpt_neox, import_mpt, import_opt
 from planner.model.hf_config.image_models import import_image_model
+from planner.model.hf_config.joined_models import import_encoder_decoder, import_trocr, import_vision_encoder_decoder
 from planner.model.hf_config.llama_family import (
     GLM4,
     GRANITE,
@@ -42,9 +43,12 @@ from planner.model.hf_config.moe_family import (
 from planner.model.hf_config.nemotron_family import import_nemotron_h
 from planner.model.hf_config.nested_sizes import import_dbrx
 from planner.model.hf_config.older_families import import_falcon, import_gpt_bigcode, import_gpt_neox_japanese
+from planner.model.hf_config.pix2struct_family import PARTS as PIX2STRUCT_PARTS
+from planner.model.hf_config.pix2struct_family import import_pix2struct
+from planner.model.hf_config.prophetnet_family import import_prophetnet
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.t5_family import T5S, import_t5
-from planner.model.hf_config.t5gemma_family import import_t5gemma
+from planner.model.hf_config.t5gemma_family import SECOND, import_t5gemma, import_t5gemma2
 from planner.model.hf_config.tables import TABLES
 from planner.model.hf_config.tables.images import IMAGE_MODELS
 from planner.model.hf_config.tables.nested import NESTED
@@ -82,6 +86,12 @@ TEXT_IMPORTERS: dict[str, Importer] = {
     **{family: _named(family, import_t5) for family in T5S},
     "whisper": import_whisper,
     "t5gemma": import_t5gemma,
+    "t5gemma2": import_t5gemma2,
+    "encoder-decoder": import_encoder_decoder,
+    "vision-encoder-decoder": import_vision_encoder_decoder,
+    "trocr": import_trocr,
+    "pix2struct": import_pix2struct,
+    "prophetnet": import_prophetnet,
     "llama": _dense("llama", LLAMA),
     "mistral": _dense("mistral", MISTRAL),
     "qwen2": _dense("qwen2", QWEN2),
@@ -116,7 +126,10 @@ TEXT_IMPORTERS: dict[str, Importer] = {
 
 
 _NESTED_IMPORTERS: dict[str, Importer] = {family: _table(family, table) for family, table in NESTED.items()}
-_ALONE = {*BERTS, *BARTS, *T5S, "whisper", "t5gemma"}
+_JOINED = ("encoder-decoder", "vision-encoder-decoder", "trocr", "pix2struct", "prophetnet", "t5gemma2")
+JOINED_PARTS = (*SECOND, *PIX2STRUCT_PARTS, "prophetnet", "trocr", "vit")
+"""Classes of keys that these read."""
+_ALONE = {*BERTS, *BARTS, *T5S, *_JOINED, "whisper", "t5gemma", "xlnet"}
 """No decoders of next tokens: a tower in front of one of these would need a reader that knows both."""
 _INSIDE: dict[str, Importer] = {
     kind: importer for kind, importer in {**_NESTED_IMPORTERS, **TEXT_IMPORTERS}.items() if kind not in _ALONE

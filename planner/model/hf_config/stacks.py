@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.model.encoder import ConvFront, EncoderSpec
+from planner.model.encoder import ConvFront, EncoderSpec, PatchFront
 from planner.model.ends import AddedTable, EndsSpec
 from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.reader import MAX_LAYERS
@@ -21,7 +21,7 @@ class EncoderStack:
     norm: NormKind
     width: int
     tables: list[AddedTable] = field(default_factory=list)
-    front: ConvFront | None = None
+    front: ConvFront | PatchFront | None = None
     embedding_norm: bool = False
     final_norm: bool = True
     sequence_length: int | None = None

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from planner.model.ends import AddedTable
 from planner.model.hf_config.class_keys import ClassKeys
+from planner.model.hf_config.layers import windowed
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.stacks import EncoderStack, apart, joined, layer_count
+from planner.model.hf_config.udop_parts import udop_patches, udop_tables
 from planner.model.mixers.cross import CrossAttentionSpec
+from planner.model.mixers.local_global import LocalGlobalSpec
 from planner.model.mixers.softmax import PositionBias
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 
-T5S = ("t5", "mt5", "umt5", "switch_transformers")
+T5S = ("t5", "mt5", "umt5", "switch_transformers", "longt5", "udop")
 _EVERY_LAYER = frozenset({"umt5"})
 """Families whose layers each have a table of biases; in the others the first layer's serves all."""
 _UNBOUNDED = 1 << 20
@@ -36,10 +39,14 @@ def import_t5(reader: ConfigReader, name: str, family: str) -> ModelSpec:
         _layers(keys, family, mlp, moe, decoder=decoder, count=count)
         for decoder, count in ((False, encoder_count), (True, decoder_count))
     )
+    if family == "longt5":
+        encoder = [_local(keys, layer) for layer in encoder]
     tied = keys.on("tie_word_embeddings") or moe is None
     tables = [] if tied else [apart("source_token", vocabulary, hidden)]
     held: list[AddedTable] = [] if tied else [apart("shared_token", vocabulary, hidden, looked_up=False)]
-    return joined(
+    if family == "udop":
+        tables, held = udop_tables(keys, hidden)
+    model = joined(
         EncoderStack(encoder, "rms", hidden, tables),
         decoder,
         held,
@@ -53,6 +60,7 @@ def import_t5(reader: ConfigReader, name: str, family: str) -> ModelSpec:
         position="none",
         norm_epsilon=keys.number("layer_norm_epsilon", 1e-6),
     )
+    return model.model_copy(update={"vision": udop_patches(keys, encoder[0], hidden)}) if family == "udop" else model
 
 
 def _activation(keys: ClassKeys, family: str) -> tuple[bool, str]:
@@ -94,6 +102,25 @@ def _layers(
         )
         for index, routes in enumerate(routed)
     ]
+
+
+def _local(keys: ClassKeys, layer: LayerSpec) -> LayerSpec:
+    """Attention of a block to itself and the two beside it, alone or with summaries of blocks (LongT5)."""
+    kind, window = keys.text("encoder_attention_type", "local"), 3 * (keys.integer("local_radius") + 1)
+    block = keys.integer("global_block_size")
+    assert isinstance(layer.attention, AttentionSpec)
+    if kind == "local":
+        return layer.model_copy(update={"attention": windowed(layer.attention, window)})
+    if kind != "transient-global":
+        keys.reader.refuse("encoder_attention_type", f"must be local or transient-global, is {kind[:40]!r}")
+    mixer = LocalGlobalSpec(
+        num_heads=layer.attention.num_heads,
+        head_dim=layer.attention.head_dim,
+        window=window,
+        summary_block=block,
+        position_bias=layer.attention.position_bias,
+    )
+    return layer.model_copy(update={"attention": mixer})
 
 
 def _bias(family: str, buckets: int, index: int, count: int) -> PositionBias:

@@ -19,8 +19,10 @@ from planner.model.mixers.delta_rule import DeltaRuleSpec, delta_rule_operators
 from planner.model.mixers.expert_attention import ExpertAttentionSpec, expert_attention_operators
 from planner.model.mixers.kinds import NormKind
 from planner.model.mixers.lightning import LightningSpec, lightning_operators
+from planner.model.mixers.local_global import LocalGlobalSpec, local_global_operators
 from planner.model.mixers.mamba import Mamba1Spec, Mamba2Spec, mamba1_operators, mamba2_operators
 from planner.model.mixers.mlstm import MlstmSpec, mlstm_operators
+from planner.model.mixers.relative import RelativeAttentionSpec, relative_operators
 from planner.model.mixers.short_conv import ShortConvSpec, short_conv_operators
 from planner.model.mixers.softmax import AttentionSpec, attention_operators
 from planner.model.mixers.tower_cross import TowerCrossSpec, tower_cross_operators
@@ -44,6 +46,8 @@ _FILES = {
     "rg_lru": "channel_recurrence",
     "wkv": "channel_recurrence",
     "tower_cross": "tower_cross",
+    "local_global": "local_global",
+    "relative": "relative",
     "none": "absent",
 }
 
@@ -68,6 +72,8 @@ TokenMixer = Annotated[
     | Annotated[MlstmSpec, Tag("mlstm")]
     | Annotated[ChannelRecurrenceSpec, Tag("channel_recurrence")]
     | Annotated[TowerCrossSpec, Tag("tower_cross")]
+    | Annotated[LocalGlobalSpec, Tag("local_global")]
+    | Annotated[RelativeAttentionSpec, Tag("relative")]
     | Annotated[AbsentMixerSpec, Tag("absent")],
     Discriminator(
         _tag,
@@ -91,6 +97,8 @@ _OPERATORS: Mapping[type, Callable[..., tuple[Operator, ...]]] = {
     ExpertAttentionSpec: expert_attention_operators,
     MlstmSpec: mlstm_operators,
     ChannelRecurrenceSpec: channel_recurrence_operators,
+    LocalGlobalSpec: local_global_operators,
+    RelativeAttentionSpec: relative_operators,
     AbsentMixerSpec: lambda mixer, hidden_size, input_from: (),
 }
 

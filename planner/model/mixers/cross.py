@@ -38,6 +38,11 @@ class CrossAttentionSpec(Document):
         exclude_if=lambda kind: kind is None,
         description="the norm of its input, where it is not the layer's kind; absent = none",
     )
+    merged: bool = Field(
+        default=False,
+        exclude_if=lambda on: not on,
+        description="by the weights of the layer's self-attention, in one softmax with its own keys (t5gemma2)",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -48,6 +53,18 @@ class CrossAttentionSpec(Document):
 
 def cross_operators(cross: CrossAttentionSpec, hidden_size: int, *, input_from: str) -> tuple[Operator, ...]:
     """List the operators of one cross-attention; ``input_from`` names the operator that makes its queries' input."""
+    if cross.merged:
+        return tuple(replace(each, parameters=0) for each in _seen(cross, made_by="qkv"))
+    width = cross.num_heads * cross.head_dim
+    return (
+        projection("cross_queries", hidden_size, width, "column", bias=cross.query_bias, saved_from=input_from),
+        *_seen(cross, made_by="cross_queries"),
+        projection("cross_output", width, hidden_size, "row", bias=cross.output_bias, saved_from="cross_core"),
+    )
+
+
+def _seen(cross: CrossAttentionSpec, *, made_by: str) -> tuple[Operator, ...]:
+    """Keys and values of the source, and their product with the queries that ``made_by`` makes."""
     width, kv_width = cross.num_heads * cross.head_dim, cross.num_kv_heads * cross.head_dim
     key_values = projection("cross_key_values", cross.source_width, 2 * kv_width, "column", keeps_input=False)
     key_values = replace(
@@ -59,7 +76,6 @@ def cross_operators(cross: CrossAttentionSpec, hidden_size: int, *, input_from: 
         of_source=True,
     )
     return (
-        projection("cross_queries", hidden_size, width, "column", bias=cross.query_bias, saved_from=input_from),
         key_values,
         *_head_norms(cross),
         Operator(
@@ -74,12 +90,12 @@ def cross_operators(cross: CrossAttentionSpec, hidden_size: int, *, input_from: 
             qk_dim=cross.head_dim,
             v_dim=cross.head_dim,
             causal=False,
-            saved_width=width,
-            saved_shard="heads",
-            saved_from="cross_queries",
+            # Merged queries and outputs are those that self-attention keeps.
+            saved_width=0 if cross.merged else width,
+            saved_shard=None if cross.merged else "heads",
+            saved_from="" if cross.merged else made_by,
             of_source=True,
         ),
-        projection("cross_output", width, hidden_size, "row", bias=cross.output_bias, saved_from="cross_core"),
     )
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.predict.cost.measured import MeasuredRates, better_of
+from planner.question.fp8_recipes import NARROW_BYTES
 from profiles.catalogue.architectures import architectures
 from profiles.device import Device
 from profiles.errors import ProfileMissing
@@ -32,7 +33,7 @@ DEFAULT_MATMUL_FRACTION = 0.70
 VECTOR_FRACTION = 0.90
 """The same in fp32 without tensor cores: vendors' SGEMM reaches it, and inside a step as well (prior, set after
 seeing 0.59 too low on NeuSight's fp32 runs)."""
-NARROW = frozenset({"fp8", "fp4"})
+NARROW = frozenset(NARROW_BYTES)
 WIDE_ELEMENT_BYTES: dict[str, float] = {"fp32": 4.0, "tf32": 4.0}
 CAST_BYTES = 4.0
 """Bytes moved for each element that a matmul takes in 8 bit: read once (2), written as it stands and transposed for
@@ -55,6 +56,8 @@ class DeviceRates:
     memory_bytes_per_s: float
     element_bytes: float
     casts: bool = False
+    narrow_bytes: float = 1.0
+    """Bytes of a cast operand as it is kept and gathered."""
     vector_flops_per_s: float = 0.0
     """fp32 without tensor cores; 0 = not known."""
     cast_bytes: float = CAST_BYTES
@@ -76,6 +79,11 @@ class DeviceRates:
         if self.measured is None:
             return seconds
         return better_of(self.measured.matmul(m, n, k, products, phase, wide=True), seconds)
+
+    @property
+    def gathered_bytes(self) -> float:
+        """Bytes of an operand's element that is cast before it is gathered; 0 = none is."""
+        return self.narrow_bytes if self.casts else 0.0
 
     def cast_s(self, elements: Array) -> Array:
         """Seconds to bring ``elements`` of 16 bit into the 8-bit formats of a matmul; none in 16 bit."""
@@ -152,7 +160,9 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
         * MEMORY_FRACTION
         * 2.0
         / WIDE_ELEMENT_BYTES.get(wide, 2.0),
-        element_bytes=1.5 if precision in NARROW else 2.0,
+        # Two operands of a product are narrow, its result is not.
+        element_bytes=0.5 * (NARROW_BYTES.get(precision, 2.0) + 2.0),
         casts=precision in NARROW,
+        narrow_bytes=NARROW_BYTES.get(precision, 1.0),
         vector_flops_per_s=peaks.get("fp32", 0.0),
     )

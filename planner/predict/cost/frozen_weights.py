@@ -20,7 +20,7 @@ from planner.predict.cost.further_moments import FurtherMoments, further_moments
 from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost
 from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.step_payload import DataParallelism, GatheredUnit
-from planner.predict.memory.framework_memory import EIGHT_BIT_COPIES
+from planner.predict.memory.framework_memory import NARROW_COPIES
 from planner.question.problem import Workload
 from solver.arrays import Array, Ints
 
@@ -51,12 +51,12 @@ def frozen_bytes(
     copied: Array,
     stages: Ints,
     *,
-    eight_bit: bool = False,
+    copy_bytes: float = 0.0,
 ) -> FrozenBytes:
     """Frozen weights on the device; ``copied``: bytes of a token table that one of ``stages`` does not hold again.
 
-    ``eight_bit``: with 8-bit copies of the layers' dense weights, which ZeRO-3 casts from what it gathers.  Norms and
-    routers, below a hundredth of a layer, are counted among them.
+    ``copy_bytes``: of an element of the two narrow copies of the layers' dense weights, which ZeRO-3 casts from what it
+    gathers; 0 = none.  Norms and routers, below a hundredth of a layer, are counted among them.
     """
     model, workload, cost = costs
     training = workload.trained
@@ -72,8 +72,8 @@ def frozen_bytes(
             parts.append([held / (each[:, None] if held.ndim > 1 else each) for each in shards])
         here.append(parts[0][0] + parts[1][0])
         least.append(parts[0][1] + parts[1][1])
-    if eight_bit:
-        each = np.where(parallels[0].zero >= 3, 0.0, EIGHT_BIT_COPIES)
+    if copy_bytes:
+        each = np.where(parallels[0].zero >= 3, 0.0, NARROW_COPIES * copy_bytes)
         here[0] = here[0] + each[:, None] * cost.layers.dense_parameters[key]
     moments = _moments(further_moments(model, workload, cost.keys), cost, key, parallels, stages)
     held = [frozen + further for frozen, further in zip(here, moments, strict=True)]

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from planner.errors import DocumentInvalid
 from planner.predict.collective import Collective, Groups, collective_s, queued_latency_s, ring_s
 from planner.predict.cost.efficiency import DeviceRates, device_rates, sustained_fraction
-from planner.predict.cost.expert_exchange import Routing, dispatch_s
+from planner.predict.cost.expert_exchange import dispatch_s
 from planner.predict.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.predict.cost.slowest_device import slowdown
+from planner.predict.distinct_parts import Routing
 from planner.predict.physics.kernels import attention_on
 from planner.predict.physics.physics import TUNED, Physics
 from planner.question.factors import NEUTRAL, AppliedCalibration, Factors
@@ -197,7 +198,7 @@ def problem_hardware(problem: Problem, physics: Physics) -> Hardware:
     """
     return hardware_of(
         problem.cluster,
-        problem.workload.precision,
+        problem.workload.matmul_format,
         problem.profile,
         problem.calibration,
         replace(physics, dropout=problem.workload.dropout),

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from planner.model.operator import SCANS, Operator
-from planner.predict.cost.expert_exchange import dispatch_share, routing_of
+from planner.predict.cost.expert_exchange import dispatch_share
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.launches import host_s
 from planner.predict.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
@@ -35,6 +35,7 @@ from planner.predict.cost.payload import (
     runs_again,
     scanned_bytes,
 )
+from planner.predict.distinct_parts import routing_of
 from planner.predict.layer_keys import LayerKeys, PackedKeys, rows_of
 from planner.predict.memory.activations import replayed_shares, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import local_parameters
@@ -301,7 +302,9 @@ def _add_tp(
     scatter_s = hardware.groups_collective_s("reduce_scatter", size, keys.tp_groups)
     gather_s = scatter_s
     if hardware.rates.casts:
-        gather_s = hardware.groups_collective_s("all_gather", gathered_bytes(size, narrow=True), keys.tp_groups)
+        gather_s = hardware.groups_collective_s(
+            "all_gather", gathered_bytes(size, narrow=hardware.rates.narrow_bytes), keys.tp_groups
+        )
     elif hardware.measured_links is not None:
         gather_s = hardware.groups_collective_s("all_gather", size, keys.tp_groups)
     late_s = hardware.physics.collective_skew_s * np.sqrt(2.0 * np.log(keys.tp))

@@ -15,7 +15,6 @@ from planner.model.operator import Operator
 from planner.model.operators import embedding_operators, head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
 from planner.predict.cost.as_run import keys_as_run
-from planner.predict.cost.expert_exchange import dispatch_bytes
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.layer import (
     OperatorSum,
@@ -35,6 +34,7 @@ from planner.predict.cost.two_sequences import encoder_end_bytes, keys_by_kind, 
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
 from planner.predict.memory.backward import backward_working_bytes, local_parameters
+from planner.predict.memory.exchange_buffers import standing_exchange_bytes
 from planner.predict.memory.framework_memory import with_eight_bit_experts, with_eight_bit_inputs, with_framework_kept
 from planner.predict.trained_operators import WIDE_BYTES, paired_head, trained_operators
 from planner.question.problem import Workload
@@ -125,8 +125,8 @@ class ModelCost:
     head: EndTable
     entry_bytes: Array
     """The tensor between two layers (and between two stages): [K]."""
-    dispatch_bytes: Array
-    """Buffers of the expert exchange, in and out: [K]."""
+    exchange_bytes: Array
+    """What the exchange of routed tokens holds all the time: [K]."""
     table_copy_parameters: Array
     """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
     table_copy_bytes: Array
@@ -150,7 +150,7 @@ def model_cost(
         embedding=_embedding(model, workload, keys, hardware),
         head=_head(model, workload, kinds, keys, hardware),
         entry_bytes=layer_input_bytes(keys, model.stream_size),
-        dispatch_bytes=dispatch_bytes(model, keys),
+        exchange_bytes=standing_exchange_bytes(model, keys),
         table_copy_parameters=copied[0],
         table_copy_bytes=copied[1],
         head_inputs_bytes=_head_inputs_bytes(_head_operators(model, workload, hardware), keys, hardware),
@@ -177,9 +177,10 @@ def _kinds(model: ModelSpec, workload: Workload, hardware: Hardware) -> list[Seq
     kinds = range(len(model.layer_kinds))
     trained = [_as_trained(layer_operators(model, kind), workload, hardware) for kind in kinds]
     kept = [with_framework_kept(operators, hardware.physics) for operators in trained]
+    each = hardware.rates.narrow_bytes
     if hardware.eight_bit_inputs:
-        kept = [with_eight_bit_inputs(operators) for operators in kept]
-    return [with_eight_bit_experts(operators) for operators in kept] if hardware.eight_bit_experts else list(kept)
+        kept = [with_eight_bit_inputs(operators, each) for operators in kept]
+    return [with_eight_bit_experts(operators, each) for operators in kept] if hardware.eight_bit_experts else list(kept)
 
 
 def _as_trained(operators: Sequence[Operator], workload: Workload, hardware: Hardware) -> tuple[Operator, ...]:

@@ -179,7 +179,7 @@ def matmul_sizes(operator: Operator, keys: LayerKeys) -> Sizes:
         if operator.shard == "expert_column":
             return rows / experts, n / keys.etp, k, experts
         return rows / experts, n, k / keys.etp, experts
-    rows = tokens * operator.tokens_per_token
+    rows = tokens * operator.tokens_per_token + operator.further_rows * keys.micro_batch_size
     if operator.shard in ("column", "vocabulary"):
         return rows, n / keys.tp, k, one
     if operator.shard == "row":

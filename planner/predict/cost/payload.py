@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from planner.model.operator import SCANS, Operator
 from planner.predict.collective import Collective
-from planner.predict.cost.expert_exchange import distinct_parts, routing_of
+from planner.predict.distinct_parts import distinct_parts, routing_of
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.framework_kept import separate_outputs
 from planner.strategy.strategy import Relief
@@ -31,8 +31,6 @@ TrafficAxis = Literal["tp", "cp", "ep", "etp", "dp_shard", "dp_replicate", "edp_
 
 ELEMENT_BYTES = 2.0
 """Hidden states, keys, values and their gradients travel at 16 bit."""
-NARROW_FRACTION = 0.5
-"""Of these, what TransformerEngine gathers of 8-bit matmuls: it casts first; sums stay in 16 bit."""
 NARROW_DISPATCH_FRACTION = (1.0 + 4.0 / 128.0) / ELEMENT_BYTES
 """Of 16-bit hidden states, what a token dispatched in 8 bit takes: an element a byte, and an fp32 scale for 128."""
 RING_BACKWARD = 2.0
@@ -56,9 +54,13 @@ def reduced_bytes(operator: Operator, keys: LayerKeys) -> Array:
     return keys.tokens * operator.out_features * ELEMENT_BYTES
 
 
-def gathered_bytes(size_bytes: Array, *, narrow: bool) -> Array:
-    """What sequence parallelism gathers for a tensor of ``size_bytes`` at 16 bit: [K]."""
-    return NARROW_FRACTION * size_bytes if narrow else size_bytes
+def gathered_bytes(size_bytes: Array, *, narrow: float) -> Array:
+    """What sequence parallelism gathers for a tensor of ``size_bytes`` at 16 bit: [K].
+
+    ``narrow``: bytes of an element of narrow matmuls, 0 = 16 bit.  TransformerEngine casts before it gathers
+    (pytorch/distributed.py, ``gather_along_first_dim``); sums stay in 16 bit.
+    """
+    return narrow / ELEMENT_BYTES * size_bytes if narrow else size_bytes
 
 
 def vocabulary_bytes(keys: LayerKeys, hidden_size: int) -> Array:
@@ -132,11 +134,11 @@ def runs_again(axis: TrafficAxis, operator: str, relief: Relief, replayed: froze
 
 
 def exchanges(
-    operator: Operator, keys: LayerKeys, *, narrow: bool, column_reductions: float = 1.0, dispatched: float = 1.0
+    operator: Operator, keys: LayerKeys, *, narrow: float, column_reductions: float = 1.0, dispatched: float = 1.0
 ) -> tuple[Exchange, ...]:
     """Every collective of one operator of a layer; counts are zero where a key does not use it.
 
-    ``narrow``: 8-bit matmuls gather in 8 bit; ``dispatched``: ``dispatched_fraction``.
+    ``narrow``: as of ``gathered_bytes``; ``dispatched``: ``dispatched_fraction``.
     """
     if operator.shard == "row":
         return _row_exchanges(operator, keys, column_reductions, narrow=narrow)
@@ -179,7 +181,7 @@ def vocabulary_exchanges(keys: LayerKeys, hidden_size: int, *, forward: bool) ->
     )
 
 
-def _row_exchanges(operator: Operator, keys: LayerKeys, backward: float, *, narrow: bool) -> tuple[Exchange, ...]:
+def _row_exchanges(operator: Operator, keys: LayerKeys, backward: float, *, narrow: float) -> tuple[Exchange, ...]:
     size, whole, split = reduced_bytes(operator, keys), _where(keys.sp == 0), _where(keys.sp > 0)
     return (
         Exchange("tp", "all_reduce", size, keys.tp, whole, backward * whole),

@@ -167,7 +167,8 @@ class CostModel:
         forward_s = forward_s + more * layers.attention_forward_s[key]
         backward_s = backward_s + more * layers.attention_backward_s[key]
         front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
-        of_model, copies = (self.model, self.workload, cost), self.hardware.eight_bit_weights
+        of_model, each = (self.model, self.workload, cost), self.hardware.rates.narrow_bytes
+        copies = each if self.hardware.eight_bit_weights else 0.0
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
         of_stage = (layers.dense_parameters[key], dense), (layers.expert_parameters[key], expert)
@@ -184,7 +185,7 @@ class CostModel:
             relieved_bytes=layers.saved_bytes[at, key],
             layer_dense=layers.dense_parameters[key],
             layer_expert=layers.expert_parameters[key],
-            frozen=frozen_bytes(of_model, key, (dense, expert), copied, rows.pp, eight_bit=copies),
+            frozen=frozen_bytes(of_model, key, (dense, expert), copied, rows.pp, copy_bytes=copies),
             embedding_forward_s=front[0],
             embedding_backward_s=front[1],
             head_forward_s=back[0],
@@ -205,7 +206,9 @@ class CostModel:
             fixed=fixed,
             fixed_bytes=fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches),
             dense_state=states[0][0],
-            expert_state=with_eight_bit_copies(states[1][0], rows.zero, copied=self.hardware.eight_bit_experts),
+            expert_state=with_eight_bit_copies(
+                states[1][0], rows.zero, copied=self.hardware.eight_bit_experts, each=each
+            ),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
@@ -383,7 +386,7 @@ class CostModel:
             FRAMEWORK_BYTES
             + self.hardware.factors.fixed_bytes
             + COMMUNICATOR_BYTES * communicators
-            + cost.dispatch_bytes[key]
+            + cost.exchange_bytes[key]
         )
         if self.workload.trained.holds_frozen:
             framework = framework + frozen_working_bytes(rows.zero, cost, key)

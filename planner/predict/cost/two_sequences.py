@@ -36,9 +36,12 @@ def keys_by_kind(model: ModelSpec, keys: LayerKeys) -> list[LayerKeys]:
 
 
 def widths_of(model: ModelSpec) -> list[int]:
-    """Width of what each layer kind hands on: its hidden width, times the residual streams."""
+    """Width of what each layer kind hands on: its hidden width, times the residual streams, or those of a token."""
     streams = model.stream_size // model.hidden_size
-    return [streams * layer_width(model, kind) for kind in range(len(model.layer_kinds))]
+    return [
+        streams * (kind.rows.streams if kind.rows else 1) * layer_width(model, number)
+        for number, kind in enumerate(model.layer_kinds)
+    ]
 
 
 def encoder_end_bytes(operators: Sequence[Operator], model: ModelSpec, keys: LayerKeys) -> Array:

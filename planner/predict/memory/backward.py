@@ -28,6 +28,7 @@ import numpy as np
 from planner.model.operator import Operator
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES, saved_bytes_of_operator
+from planner.predict.memory.exchange_buffers import passing_exchange_bytes
 from planner.predict.memory.framework_memory import gates_by_name
 from solver.arrays import Array
 
@@ -88,5 +89,7 @@ def _gradients(operator: Operator, keys: LayerKeys, *, several: bool) -> Array:
         return token * (operator.write_width / keys.tp + operator.read_width * (inputs + gathers))
     if operator.op_class == "residual":
         return np.zeros(len(keys))
+    if operator.op_class == "permute":
+        return passing_exchange_bytes(operator, keys)
     split = keys.tp if operator.shard in ("heads", "features") else keys.sequence_split
     return token * (operator.read_width + operator.write_width) / split

@@ -19,7 +19,7 @@ from solver.arrays import Array, Ints
 STEP_WORKSPACE_BYTES = 2.0 * 2.0**25
 """Two cuBLAS handles (forward and autograd thread) of 32 MiB each on Hopper: PyTorch, CUDABlas.cpp."""
 
-EIGHT_BIT_COPIES = 2.0
+NARROW_COPIES = 2.0
 """Bytes a parameter of a weight in 8 bit, as it stands and transposed: tensor cores of 8 bit take one layout."""
 
 
@@ -60,33 +60,36 @@ def with_framework_kept(operators: Sequence[Operator], traits: Physics) -> tuple
     )
 
 
-def with_eight_bit_experts(operators: Sequence[Operator]) -> tuple[Operator, ...]:
-    """Operators of a layer whose grouped matmuls keep their inputs in 8 bit."""
+def with_eight_bit_experts(operators: Sequence[Operator], each: float = 1.0) -> tuple[Operator, ...]:
+    """Operators of a layer whose grouped matmuls keep their inputs in 8 bit, or at ``each`` bytes an element."""
     return tuple(
-        replace(operator, saved_bytes_per_element=1.0) if operator.op_class == "grouped_matmul" else operator
+        replace(operator, saved_bytes_per_element=each) if operator.op_class == "grouped_matmul" else operator
         for operator in operators
     )
 
 
-def with_eight_bit_inputs(operators: Sequence[Operator]) -> tuple[Operator, ...]:
-    """Operators of a layer whose dense matmuls keep their inputs in 8 bit.
+def with_eight_bit_inputs(operators: Sequence[Operator], each: float = 1.0) -> tuple[Operator, ...]:
+    """Operators of a layer whose dense matmuls keep their inputs in 8 bit, or at ``each`` bytes an element.
 
     The output of attention is kept by attention itself, in 16 bit: its projection keeps an 8-bit copy beside it.
     """
     attention = {operator.name for operator in operators if operator.op_class == "attention"}
     return tuple(
-        replace(operator, saved_bytes_per_element=1.0 + (2.0 if operator.saved_from in attention else 0.0))
+        replace(operator, saved_bytes_per_element=each + (2.0 if operator.saved_from in attention else 0.0))
         if operator.op_class == "matmul" and operator.saved_width and operator.shard in ("column", "row")
         else operator
         for operator in operators
     )
 
 
-def with_eight_bit_copies(state: StateBytes, zero: Ints, *, copied: bool) -> StateBytes:
-    """State of expert parameters with 8-bit copies where they are ``copied``; ZeRO-3 casts what it gathers: [R]."""
+def with_eight_bit_copies(state: StateBytes, zero: Ints, *, copied: bool, each: float = 1.0) -> StateBytes:
+    """State of expert parameters with narrow copies where they are ``copied``; ZeRO-3 casts what it gathers: [R].
+
+    ``each``: bytes of an element of one of the two copies.
+    """
     if not copied:
         return state
-    return replace(state, weights=state.weights + np.where(zero >= 3, 0.0, EIGHT_BIT_COPIES))
+    return replace(state, weights=state.weights + np.where(zero >= 3, 0.0, NARROW_COPIES * each))
 
 
 def gates_by_name(operators: Sequence[Operator]) -> dict[str, Operator]:

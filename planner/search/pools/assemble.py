@@ -6,12 +6,17 @@ otherwise is refused (CheckFailed), never printed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from planner.backends.asked import the_software
 from planner.plan.plan import MemoryBill
 from planner.predict.candidate import StageBill
 from planner.predict.memory.fit_chance import fits_probability
 from planner.predict.packed_rows import real_tokens_per_step
 from planner.predict.training_flops import step_flops
+from planner.search.backend_rules import BackEndRules
+from planner.search.pools.alike import of_stages
 from planner.search.pools.find import PoolsAnswer
 from planner.search.pools.plan import PoolsPlan, PoolsSearch, PoolStage, PoolUse
 from planner.search.pools.problem import PoolsProblem
@@ -35,7 +40,7 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
     workload, step_s = problem.workload, found.step_s
     tokens, flops = real_tokens_per_step(workload), step_flops(problem.model, workload)
     peak = sum(
-        cluster.num_devices * cluster.pools[0].device.peak_flops_per_s.get(workload.precision, 0.0)
+        cluster.num_devices * cluster.pools[0].device.peak_flops_per_s.get(workload.matmul_format, 0.0)
         for cluster in problem.clusters
     )
     slowest_s = space.num_microbatches * max(stage.microbatch_s for stage in stages)
@@ -45,8 +50,12 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
     gap = 1.0 - bound_s / step_s
     pools = _uses(problem, stages)
     fullest = max(stages, key=lambda stage: stage.peak_memory_bytes.total / stage.memory_limit_bytes)
+    software = the_software(problem.of_pool(0, workload.global_batch_size))
     return PoolsPlan(
         problem=problem,
+        backend=software.name,
+        release=software.release.version,
+        strategy=_in_common(problem, answer) if problem.alike else None,
         status="optimal" if proved else "feasible",
         microbatch_samples=space.samples,
         num_microbatches=space.num_microbatches,
@@ -68,7 +77,7 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
         },
         lower_bound_s=bound_s,
         gap=gap,
-        search=_report(answer),
+        search=_report(problem, answer),
         why=why(problem, stages, pools, space.num_microbatches, proved=proved),
         assumptions=_assumptions(problem),
         provenance={
@@ -130,13 +139,32 @@ def _stage(problem: PoolsProblem, answer: PoolsAnswer, index: int, costed: Coste
         optimizer_offload=strategy.optimizer_offload,
         activation_offload_layers=costed.relieved if strategy.activation_offload else 0,
         in_flight_microbatches=min(from_end, space.num_microbatches),
+        parameters_per_device=round(costed.bill.dense_parameters + costed.bill.expert_parameters),
         microbatch_s=time_s,
+        forward_s=costed.bill.forward_s,
         late_s=late_s,
         late_shown_s=max(0.0, late_s - hidden_s),
         hop_s=costed.hop_s,
         peak_memory_bytes=_memory(costed.bill),
         memory_limit_bytes=int(mesh.rules.limit_bytes),
     )
+
+
+def _in_common(problem: PoolsProblem, answer: PoolsAnswer) -> dict[str, Any]:
+    """The strategy of all stages, as the back-end spells it.  Raises CheckFailed where it would refuse them."""
+    if answer.found is None:
+        raise CheckFailed("there is no answer to write down")
+    costed, counts = answer.found.costed, tuple(stage.count for stage in answer.found.stages)
+    relieving = next((stage for stage in costed if stage.relieved), costed[0])
+    strategy = relieving.mesh.rows.strategy(relieving.row, relieving.mesh.costs.reliefs)
+    if not relieving.relieved:
+        strategy = replace(strategy, recompute="none", recompute_modules=(), activation_offload=False)
+    rules = BackEndRules(problem.of_pool(costed[0].mesh.pool, problem.workload.global_batch_size))
+    strategy = of_stages(rules, strategy, len(costed))
+    broken = rules.messages(strategy, counts)
+    if broken or answer.found.num_reliefs > 1:
+        raise CheckFailed(f"{rules.software.name} does not run these stages: {'; '.join(broken) or 'unlike reliefs'}")
+    return strategy.to_dict()
 
 
 def _check(costed: CostedStage, index: int, time_s: float) -> None:
@@ -181,13 +209,14 @@ def _uses(problem: PoolsProblem, stages: tuple[PoolStage, ...]) -> tuple[PoolUse
     return tuple(uses)
 
 
-def _report(answer: PoolsAnswer) -> PoolsSearch:
+def _report(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsSearch:
     proved = answer.lower_bound_s >= answer.step_time_s * (1 - TOLERANCE)
+    each = "number of samples at a time" + (" and sharding of all stages" if problem.alike else "")
     if proved:
-        proof = "no assignment has a shorter step: the bound of every number of samples at a time meets this plan's"
+        proof = f"no assignment has a shorter step: the bound of every {each} meets this plan's"
     elif answer.complete:
         proof = (
-            "no number of samples at a time has an assignment with a smaller bound; the bound looks at chains of"
+            f"no {each} has an assignment with a smaller bound; the bound looks at chains of"
             " actions, the step is simulated, and the gap is what no chain explains"
         )
     else:
@@ -211,13 +240,19 @@ def _assumptions(problem: PoolsProblem) -> tuple[str, ...]:
         if problem.hides_late_work
         else "what a stage does once a step hides under nothing"
     )
+    software = the_software(problem.of_pool(0, problem.workload.global_batch_size))
+    alike = (
+        f"all stages have equally many devices, the same degrees, micro-batch and kind of relief, as {software.title}"
+        " runs them; ranks of a stage, and stages of a pool, are consecutive"
+    )
     return (
         "operator and link times are datasheet predictions for each device",
+        *([alike] if problem.alike else []),
         f"1F1B with one chunk a stage; the stages of a pool {order}; a stage lives in one pool",
         late,
         "a hop runs at the slower side's outermost network, all devices of a stage sending their share at once",
         "a stage is a part of a node that divides it, or whole nodes; context parallelism and dp_replicate are one"
         " unless pinned; with tensor parallelism the sequence is split too",
-        *room_notes(problem.constraints, the_software(problem.of_pool(0, problem.workload.global_batch_size))),
+        *room_notes(problem.constraints, software),
         "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
     )

@@ -18,9 +18,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.errors import BudgetSpent, NoFeasiblePlan
+from planner.search.pools.alike import alike_spaces, demand_trainable, with_one_relief
 from planner.search.pools.microbatch_space import MicrobatchSpace, StageTables
 from planner.search.pools.neighbours import fastest_neighbour
 from planner.search.pools.problem import PoolsProblem
@@ -77,25 +78,53 @@ class _Choice:
     """Labels of the first look."""
     found: SimulatedStages | None = None
     """Its fastest step so far."""
+    mixed_s: float = math.inf
+    """The fastest step whose stages relieve memory in unlike ways, where all must do it alike."""
+    parts: list[_Choice] = field(default_factory=list)
+    """The choice again with one kind of relief each, where it had to be looked at."""
+
+    def divided(self) -> list[_Choice]:
+        """The choice for every kind of relief; no part is faster than the whole."""
+        if not self.parts:
+            self.parts = [_Choice(each, self.bound_s) for each in with_one_relief(self.space)]
+        return self.parts
 
 
 def find_assignment(problem: PoolsProblem, time_limit_s: float | None = None) -> PoolsAnswer:
     """Search all pools.  Raises NoFeasiblePlan or BudgetSpent when there is no answer, DocumentInvalid for pins."""
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
     pools = pool_hardware(problem)
-    spans = span_classes(problem.model, problem.model.num_layers)
-    spaces = [MicrobatchSpace(problem, pools, samples, spans) for samples in _microbatches(problem)]
-    answer = PoolsAnswer(choices=len(spaces))
-    choices = [_Choice(space, space.bound_s()) for space in spaces if math.isfinite(space.bound_s())]
-    for choice in sorted(choices, key=lambda each: (each.bound_s, each.space.samples)):
-        if choice.bound_s < answer.step_time_s and not _late(deadline):
-            _look(choice, answer, deadline)
+    choices = _choices(problem, pools)
+    answer = PoolsAnswer(choices=len(choices))
+    _look_at_all(choices, answer, deadline)
+    unlike = sorted((each for each in choices if each.mixed_s < answer.step_time_s), key=lambda each: each.mixed_s)
+    for choice in unlike:
+        if choice.mixed_s < answer.step_time_s:
+            _look_at_all(choice.divided(), answer, deadline)
     if answer.found is None:
         raise _nothing_found(problem, pools, answer, deadline)
     for choice in choices:
-        _polish(choice, answer)
+        for each in (choice, *choice.parts):
+            _polish(each, answer)
     _prove(choices, answer, deadline)
     return answer
+
+
+def _choices(problem: PoolsProblem, pools: tuple[PoolHardware, ...]) -> list[_Choice]:
+    """Every number of samples at a time; in a back-end with every sharding that all stages may have."""
+    spans = span_classes(problem.model, problem.model.num_layers)
+    if not problem.alike:
+        spaces = [MicrobatchSpace(problem, pools, samples, spans) for samples in _microbatches(problem)]
+        found = [_Choice(space, space.bound_s()) for space in spaces]
+        return [choice for choice in found if math.isfinite(choice.bound_s)]
+    demand_trainable(problem, pools)
+    found = []
+    for samples in _microbatches(problem):
+        for space in alike_spaces(problem, pools, samples, spans):
+            bound_s = space.bound_s()
+            if math.isfinite(bound_s):
+                found.append(_Choice(space, bound_s))
+    return found
 
 
 def _microbatches(problem: PoolsProblem) -> list[int]:
@@ -106,6 +135,12 @@ def _microbatches(problem: PoolsProblem) -> list[int]:
 
 def _late(deadline: float | None) -> bool:
     return deadline is not None and time.monotonic() > deadline
+
+
+def _look_at_all(choices: Sequence[_Choice], answer: PoolsAnswer, deadline: float | None) -> None:
+    for choice in sorted(choices, key=lambda each: (each.bound_s, each.space.samples)):
+        if choice.bound_s < answer.step_time_s and not _late(deadline):
+            _look(choice, answer, deadline)
 
 
 def _look(choice: _Choice, answer: PoolsAnswer, deadline: float | None) -> None:
@@ -124,7 +159,7 @@ def _look(choice: _Choice, answer: PoolsAnswer, deadline: float | None) -> None:
             choice.grown += _searched(space, plain, limits, answer, _simulate(choice, stages, answer)).grown
         if math.isfinite(answer.step_time_s):
             reach_s = space.peak_below_s(answer.step_time_s)
-        elif reach_s < space.largest_s:
+        elif math.isinf(choice.mixed_s) and reach_s < space.largest_s:
             # Nothing fits yet: memory may need stages that are much slower.
             reach_s = 2.0 * reach_s
 
@@ -136,6 +171,12 @@ def _prove(choices: Sequence[_Choice], answer: PoolsAnswer, deadline: float | No
         goal_s = min(goal_s, answer.step_time_s)
         if choice.bound_s < goal_s:
             _raise_bound(choice, goal_s, answer, deadline)
+        if choice.bound_s < goal_s and choice.mixed_s < goal_s:
+            # What is left below the goal may relieve memory in unlike ways.
+            for part in choice.divided():
+                if part.bound_s < goal_s:
+                    _raise_bound(part, goal_s, answer, deadline)
+            choice.bound_s = max(choice.bound_s, min(part.bound_s for part in choice.parts))
         goal_s = min(goal_s, choice.bound_s)
     answer.lower_bound_s = min(goal_s, answer.step_time_s)
 
@@ -215,6 +256,9 @@ def _simulate(
 
 
 def _keep(choice: _Choice, found: SimulatedStages, answer: PoolsAnswer) -> None:
+    if choice.space.alike is not None and found.num_reliefs > 1:
+        choice.mixed_s = min(choice.mixed_s, found.step_s)
+        return
     if choice.found is None or found.step_s < choice.found.step_s:
         choice.found = found
     if found.step_s < answer.step_time_s:

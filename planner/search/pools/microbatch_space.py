@@ -9,6 +9,7 @@ even at the peak rate of their devices are never costed.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,7 +29,7 @@ from planner.search.pools.stage_tables import (
     span_classes,
 )
 from planner.search.pools.step_objective import StepObjective, pace_mix, pace_shares
-from planner.search.pools.sub_mesh import PoolHardware, SubMesh, sub_mesh, sub_mesh_sizes
+from planner.search.pools.sub_mesh import PoolHardware, SubMesh, sub_mesh, sub_mesh_sizes, with_policies
 from solver.arrays import Array, Ints
 from solver.stage_assignment.stage_count import with_fewer_stages
 from solver.stage_assignment.tables import AssignmentTables
@@ -54,6 +55,16 @@ class StageTables:
         return self.meshes[option], int(part.policy[at]), int(part.relieved[at])
 
 
+@dataclass(frozen=True, slots=True)
+class AlikeStages:
+    """Stages of which a back-end needs all to be alike: sub-meshes of one size with one sharding, and how many."""
+
+    meshes: tuple[SubMesh, ...]
+    """At most one of each pool."""
+    fewest_stages: int
+    most_stages: int
+
+
 class MicrobatchSpace:
     """All stages that work on ``samples`` at a time; cheap to make, tabulated when it is worth it."""
 
@@ -63,6 +74,7 @@ class MicrobatchSpace:
         pools: tuple[PoolHardware, ...],
         samples: int,
         spans: tuple[tuple[SpanClass, ...], Ints] | None = None,
+        alike: AlikeStages | None = None,
     ) -> None:
         self.problem, self.samples = problem, samples
         self.num_microbatches = problem.workload.global_batch_size // samples
@@ -73,8 +85,14 @@ class MicrobatchSpace:
         self.meshes: list[SubMesh] = []
         self.plain_s: list[Array] = []
         self.forward_shares: list[Array] = []
-        self._waiting = [(pool, size) for pool in pools for size in sub_mesh_sizes(pool, samples)]
-        self._reach(None)
+        self.alike = alike
+        self._waiting: list[tuple[PoolHardware, int]] = []
+        if alike is None:
+            self._waiting = [(pool, size) for pool in pools for size in sub_mesh_sizes(pool, samples)]
+            self._reach(None)
+        else:
+            for mesh in alike.meshes:
+                self._add(mesh)
 
     def _reach(self, peak_s: float | None) -> None:
         """Add the sub-meshes, largest first, that could hold a layer below a peak; None = a little above the lowest."""
@@ -85,9 +103,18 @@ class MicrobatchSpace:
             self._waiting.remove((pool, size))
             mesh = sub_mesh(pool, self.problem, size, self.samples, self.num_microbatches)
             if mesh is not None:
-                self.meshes.append(mesh)
-                self.plain_s.append(plain_times_s(mesh, self.classes))
-                self.forward_shares.append(forward_shares(mesh, self.classes))
+                self._add(mesh)
+
+    def _add(self, mesh: SubMesh) -> None:
+        self.meshes.append(mesh)
+        self.plain_s.append(plain_times_s(mesh, self.classes))
+        self.forward_shares.append(forward_shares(mesh, self.classes))
+
+    def with_relief(self, relief: int) -> MicrobatchSpace:
+        """The same stages, all with one kind of relief; their times without any bound those with it."""
+        found = copy(self)
+        found.meshes = [with_policies(mesh, mesh.rows.relief == relief) for mesh in self.meshes]
+        return found
 
     @cached_property
     def lowest_s(self) -> float:
@@ -161,9 +188,9 @@ class MicrobatchSpace:
         if relaxed is None:
             return None
         at, most = self._useful(peak_limit_s), relaxed.most_stages
-        in_flight = np.minimum(np.arange(1, self._positions(at, most) + 1), self.num_microbatches).astype(float)
+        positions = self._positions(at, most)
         parts = tuple(
-            mesh_table(self.meshes[index], self.classes, in_flight, self.plain_s[index] <= peak_limit_s) for index in at
+            mesh_table(self.meshes[index], self.classes, positions, self.plain_s[index] <= peak_limit_s) for index in at
         )
         time_s, late_s = _stacked([part.time for part in parts], np.inf), _stacked([part.late for part in parts], 0.0)
         tables = self._assignment_tables(at, time_s, late_s, most)
@@ -209,6 +236,8 @@ class MicrobatchSpace:
 
     def _stage_limits(self) -> tuple[int, int]:
         """Fewest and most stages: a pinned number, or any up to one a layer."""
+        if self.alike is not None:
+            return self.alike.fewest_stages, self.alike.most_stages
         pinned = self.problem.pins().get("pp")
         return (int(pinned), int(pinned)) if pinned is not None else (1, self.problem.model.num_layers)
 
@@ -222,7 +251,7 @@ def _ideal_layer_s(problem: PoolsProblem, hardware: Hardware, devices: int, samp
         passes * sum(forward_flops(operator, workload.sequence_length) for operator in layer_operators(model, kind))
         for kind in range(len(model.layer_kinds))
     )
-    peak = hardware.pool.device.peak_flops_per_s.get(workload.precision, math.inf)
+    peak = hardware.pool.device.peak_flops_per_s.get(workload.matmul_format, math.inf)
     return float(flops * workload.sequence_length * samples / (devices * peak))
 
 

@@ -29,7 +29,9 @@ class PoolStage(Document):
     optimizer_offload: bool = False
     activation_offload_layers: int = Field(default=0, ge=0)
     in_flight_microbatches: int = Field(gt=0)
+    parameters_per_device: int = Field(ge=0)
     microbatch_s: float = Field(description="forward and backward of one micro-batch, relief included")
+    forward_s: float = Field(description="part of microbatch_s that is the forward")
     late_s: float = Field(description="once a step: exposed reduction and gathering, optimizer")
     late_shown_s: float = Field(description="part of late_s that does not hide under the stages before it")
     hop_s: float = Field(description="one way to the next stage; 0 for the last one")
@@ -52,7 +54,9 @@ class PoolUse(Document):
 class PoolsSearch(Document):
     """What the search looked at."""
 
-    microbatch_choices: int = Field(description="numbers of samples at a time that divide the batch")
+    microbatch_choices: int = Field(
+        description="numbers of samples at a time that divide the batch; in a back-end with each sharding of all stages"
+    )
     solved: int = Field(
         description="those whose stages were assigned; the others have a bound that is not below the plan"
     )
@@ -68,6 +72,11 @@ class PoolsPlan(Document):
 
     schema_version: Literal[1] = 1
     problem: PoolsProblem
+    backend: str = Field(description="the software that runs it; unrestricted = a plan for study, which nothing runs")
+    release: str = ""
+    strategy: dict[str, Any] | None = Field(
+        default=None, description="what all stages have in common where a back-end runs them; else null"
+    )
     status: Literal["optimal", "feasible"]
     microbatch_samples: int
     num_microbatches: int

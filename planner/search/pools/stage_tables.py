@@ -4,7 +4,7 @@ For ``c`` layers with ``f`` micro-batches in flight (1F1B: as many as stages fro
 
     time    layers + ends on this stage + relief of as few layers as let it fit             (seconds a micro-batch)
     late    exposed gradient reduction and parameter gathering + optimizer                  (seconds a step)
-    fits    fixed + states + f saved - f saving(relieved) + replay <= limit, host memory <= its limit
+    fits    fixed + states + f saved - f saving(relieved) + replay <= limit at every moment, host memory <= its limit
 
 These are the terms of ``planner.predict.stage_memory`` and ``planner.predict.cost``.  One thing differs from plans on
 one pool: a stage's reduction hides under its own backward pass, not under that of a mean stage, because stages are
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from planner.model.spec import ModelSpec
 from planner.predict.cost.row_cost import RowCost
+from planner.predict.memory.moments import Moment
+from planner.predict.stage_memory import stage_memory
 from planner.search.chunk_times import HOST_FORWARD_SHARE
 from planner.search.pools.sub_mesh import SubMesh
 from planner.search.row_context import take
@@ -64,16 +66,20 @@ def span_classes(model: ModelSpec, most_layers: int) -> tuple[tuple[SpanClass, .
 
 
 def mesh_table(
-    mesh: SubMesh, classes: tuple[SpanClass, ...], in_flight: Array, wanted: NDArray[np.bool_] | None = None
+    mesh: SubMesh, classes: tuple[SpanClass, ...], positions: int, wanted: NDArray[np.bool_] | None = None
 ) -> MeshTable:
-    """Costs of one sub-mesh for every class (those not ``wanted`` stay forbidden) and in-flight micro-batches [E]."""
-    shape = (len(mesh.rows), len(in_flight), len(classes))
+    """Costs of one sub-mesh for every class (those not ``wanted`` stay forbidden) and position from the end: [E]."""
+    shape = (len(mesh.rows), positions, len(classes))
     time_s, relieved = np.full(shape, np.inf), np.zeros(shape, dtype=np.int64)
     late_s = np.zeros((shape[0], shape[2]))
     chosen = np.arange(len(classes)) if wanted is None else np.flatnonzero(wanted)
     terms = [_SpanTerms(mesh, classes[index]) for index in chosen.tolist()]
+    held: dict[tuple[bool, bool], HeldByPosition] = {}
     for index, term in zip(chosen.tolist(), terms, strict=True):
-        time_s[:, :, index], relieved[:, :, index] = term.time_s(in_flight)
+        ends = term.span.first, term.span.first and term.span.last
+        if ends not in held:
+            held[ends] = held_by_position(mesh, positions, first=ends[0], alone=ends[1])
+        time_s[:, :, index], relieved[:, :, index] = term.time_s(held[ends])
     if terms:
         late_s[:, chosen] = _late_s(mesh, terms)
     return _undominated(mesh, time_s, late_s, relieved)
@@ -114,6 +120,46 @@ def forward_shares(mesh: SubMesh, classes: tuple[SpanClass, ...]) -> Array:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class HeldByPosition:
+    """What stages hold beside the kept activations of their layers, at every moment of a step: J moments.
+
+    Each [J, R, E], ``layer_states`` [J, R, N]; see ``planner.predict.stage_memory``, whose moments these are.
+    """
+
+    fixed: Array
+    in_flight: Array
+    replay: Array
+    layer_states: Array
+
+
+def held_by_position(mesh: SubMesh, positions: int, *, first: bool, alone: bool) -> HeldByPosition:
+    """Of stages at positions 1 .. ``positions`` from the end; the ``first`` one of a pipeline, or the only one.
+
+    A stage that is not the first has at least one before it.
+    """
+    cost, reliefs = (mesh.cost_alone if alone else mesh.cost), mesh.costs.reliefs
+
+    def moments(num_stages: int) -> tuple[Moment, ...]:
+        rows = replace(mesh.rows, pp=np.full(len(mesh.rows), num_stages))
+        return stage_memory(rows, cost.under_schedules(rows), reliefs, num_stages).moments
+
+    if alone:
+        found = [(moments(1), 0)] * positions
+    elif first:
+        found = [(moments(max(position, 2)), 0) for position in range(1, positions + 1)]
+    else:
+        every = moments(positions + 1)
+        found = [(every, positions + 1 - position) for position in range(1, positions + 1)]
+
+    def column(name: str) -> Array:
+        here = [np.stack([getattr(moment, name)[:, stage] for moment in of]) for of, stage in found]
+        return np.stack(here, axis=2)
+
+    states = np.stack([moment.layer_state_bytes for moment in found[0][0]])
+    return HeldByPosition(column("fixed_bytes"), column("in_flight"), column("replay_bytes"), states)
+
+
 class _SpanTerms:
     """The terms of one class of spans on all policies of a sub-mesh."""
 
@@ -123,54 +169,37 @@ class _SpanTerms:
         self.counts = np.bincount(span.kinds, minlength=cost.layer_dense.shape[1]).astype(float)
         self.dense = cost.layer_dense @ self.counts + span.first * cost.embedding_dense + span.last * cost.head_dense
         self.expert = cost.layer_expert @ self.counts + span.last * cost.head_expert
-        self.frozen_bytes: Array = (
-            cost.frozen.layer @ self.counts + span.first * cost.frozen.embedding + span.last * cost.frozen.head
-        )
         self.plain_s: Array = (
             cost.layer_s @ self.counts + cost.stage_host_s + span.first * cost.embedding_s + span.last * cost.head_s
         )
 
-    def time_s(self, in_flight: Array) -> tuple[Array, Ints]:
+    def time_s(self, held: HeldByPosition) -> tuple[Array, Ints]:
         """Seconds of a micro-batch and relieved layers: two [R, E]; infinite where no relief makes it fit."""
         cost, limit_bytes = self.cost, self.mesh.rules.limit_bytes
         tolerance = SLACK * self.mesh.costs.hardware.memory_bytes
-        flight = in_flight[None, :]
-        saved = cost.saved_bytes @ self.counts + self.span.first * cost.embedding_saved
-        need = self._fixed_bytes()[:, None] + flight * saved[:, None] - limit_bytes
-        layers, possible = self._relieved(need, flight, tolerance)
+        saved = (cost.saved_bytes @ self.counts)[None, :, None]
+        states = (held.layer_states @ self.counts)[:, :, None]
+        need = held.fixed + states + held.in_flight * saved - limit_bytes
+        layers, possible = self._relieved(need, held, tolerance)
         relief_s = self._over_first(cost.relief_s, layers)
-        host = self._host_bytes(flight, layers)
+        host = self._host_bytes(held.in_flight[0], layers)
         possible &= host <= self.mesh.rules.host_limit_bytes
         return np.where(possible, self.plain_s[:, None] + relief_s, np.inf), layers
 
-    def _fixed_bytes(self) -> Array:
-        """What does not grow with the micro-batches in flight: [R]."""
-        cost = self.cost
-        states: Array = (
-            cost.fixed_bytes
-            + self.dense * cost.dense_state.total
-            + self.expert * cost.expert_state.total
-            + self.frozen_bytes
-            + self.span.last * (cost.head_saved + cost.head_transient)
-        )
-        return states
-
-    def _relieved(self, need: Array, flight: Array, tolerance: float) -> tuple[Ints, NDArray[np.bool_]]:
-        """Fewest relieved layers that fit, and whether they do: two [R, E]."""
-        cost, reliefs = self.cost, self.mesh.costs.reliefs
-        copies = np.array([2.0 if relief.offload else 1.0 for relief in reliefs])[self.mesh.rows.relief]
-        replay = (cost.saved_bytes - cost.relieved_bytes).max(axis=1) * copies
-        if self.span.last:
-            replay = np.maximum(replay - cost.head_saved - cost.head_transient, 0.0)
+    def _relieved(self, need: Array, held: HeldByPosition, tolerance: float) -> tuple[Ints, NDArray[np.bool_]]:
+        """Fewest relieved layers with which every moment fits, and whether some do: two [R, E]; ``need``: [J, R, E]."""
+        saving = self.cost.saved_bytes - self.cost.relieved_bytes
         if self.mesh.rules.whole:
-            return self._every_layer(need, flight, replay, tolerance)
-        short = np.where(need > tolerance, need + replay[:, None], 0.0)
-        target = (short - tolerance) / flight
-        saving = cost.saved_bytes - cost.relieved_bytes
-        layers = np.where(short > 0, 1, 0)
+            return self._every_layer(need, held, tolerance)
+        short = (need > tolerance).any(axis=0)
+        more = need + held.replay - tolerance
+        # What a moment without kept activations lacks, no relief saves.
+        flight = np.where(held.in_flight > 0, held.in_flight, 1.0)
+        target = np.where(held.in_flight > 0, more / flight, np.where(more > 0, np.inf, -np.inf)).max(axis=0)
+        layers = np.where(short, 1, 0)
         total = self._over_first(saving, layers)
         for count in range(1, len(self.span.kinds) + 1):
-            behind = (short > 0) & (total < target) & (layers == count)
+            behind = short & (total < target) & (layers == count)
             if not behind.any():
                 break
             if count == 1 and len(set(self.span.kinds)) == 1:
@@ -185,14 +214,14 @@ class _SpanTerms:
         possible = layers <= len(self.span.kinds)
         return np.minimum(layers, len(self.span.kinds)), possible
 
-    def _every_layer(
-        self, need: Array, flight: Array, replay: Array, tolerance: float
-    ) -> tuple[Ints, NDArray[np.bool_]]:
+    def _every_layer(self, need: Array, held: HeldByPosition, tolerance: float) -> tuple[Ints, NDArray[np.bool_]]:
         """All layers of the span where the policy relieves any, and whether that fits: two [R, E]."""
         relieves = self.mesh.rows.relief > 0
-        layers = np.broadcast_to(np.where(relieves, len(self.span.kinds), 0)[:, None], need.shape).astype(np.int64)
-        saved = flight * self._over_first(self.cost.saved_bytes - self.cost.relieved_bytes, layers)
-        return layers, need - saved + np.where(relieves, replay, 0.0)[:, None] <= tolerance
+        shape = need.shape[1:]
+        layers = np.broadcast_to(np.where(relieves, len(self.span.kinds), 0)[:, None], shape).astype(np.int64)
+        saved = held.in_flight * self._over_first(self.cost.saved_bytes - self.cost.relieved_bytes, layers)
+        left = need - saved + np.where(relieves[:, None], held.replay, 0.0)
+        return layers, (left <= tolerance).all(axis=0)
 
     def _over_first(self, by_kind: Array, layers: Ints) -> Array:
         """Sum of a layer column over the first ``layers`` of the span: [R, E]."""

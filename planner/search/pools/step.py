@@ -43,6 +43,11 @@ class SimulatedStages:
     late_s: float
 
     @property
+    def num_reliefs(self) -> int:
+        """Kinds of relief that its stages use, each for at least one layer."""
+        return len({int(stage.mesh.rows.relief[stage.row]) for stage in self.costed if stage.relieved})
+
+    @property
     def step_s(self) -> float:
         """Pipeline and the late work that shows."""
         return self.pipeline_s + self.late_s

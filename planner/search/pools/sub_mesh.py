@@ -19,10 +19,12 @@ from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.question.problem import Problem
 from planner.search.pools.problem import PoolsProblem
 from planner.search.reliefs import relief_choices
+from planner.search.row_context import take
 from planner.search.space import Space, divisors
 from planner.search.split_limits import split_rules
 from planner.search.split_terms import SplitRules
 from planner.strategy.rows import StrategyRows
+from solver.arrays import Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def sub_mesh(
     pool: PoolHardware, problem: PoolsProblem, devices: int, samples: int, num_microbatches: int
 ) -> SubMesh | None:
     """A number of devices with every legal policy; None when there is none."""
-    rows = _policies(problem.of_pool(pool.index, samples), devices)
+    single = problem.of_pool(pool.index, samples)
+    rows = _policies(single, devices * int(single.constraints.pins["pp"]))
     if len(rows) == 0:
         return None
     several = replace(
@@ -101,8 +104,15 @@ def sub_mesh(
     )
 
 
+def with_policies(mesh: SubMesh, wanted: Mask) -> SubMesh:
+    """The sub-mesh with a part of its policies."""
+    at = np.flatnonzero(wanted)
+    parts = {name: take(getattr(mesh, name), at) for name in ("cost", "cost_alone")}
+    return replace(mesh, rows=mesh.rows.take(at), **parts)
+
+
 def _policies(single: Problem, devices: int) -> StrategyRows:
-    """Every strategy without a pipeline on so many devices; with tensor parallelism the sequence is split too."""
+    """Every strategy of a question on so many devices; with tensor parallelism the sequence is split too."""
     space = Space(single, devices)
     cores = space.cores
     cores = cores.take((cores.sp > 0) == (cores.tp > 1)) if "sp" not in single.constraints.pins else cores

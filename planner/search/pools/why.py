@@ -47,7 +47,7 @@ def _pace(stages: Sequence[PoolStage], num_microbatches: int, *, proved: bool) -
 def _shares(problem: PoolsProblem, pools: Sequence[PoolUse]) -> str:
     layers = problem.model.num_layers
     peaks = [
-        cluster.num_devices * cluster.pools[0].device.peak_flops_per_s.get(problem.workload.precision, 0.0)
+        cluster.num_devices * cluster.pools[0].device.peak_flops_per_s.get(problem.workload.matmul_format, 0.0)
         for cluster in problem.clusters
     ]
     total = sum(peaks)

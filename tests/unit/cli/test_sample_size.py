@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from planner.cli.problem_inputs import WorkloadFlags, read_workload
+from planner.cli.problem_inputs import read_workload
 from planner.cli.sample_size import counted, sample_tokens
+from planner.cli.workload_flags import WorkloadFlags
 from planner.errors import DocumentInvalid
 from planner.model.builtin import builtin_model
 
 
 def _flags(sample: str | None, length: int | None = None) -> WorkloadFlags:
-    return WorkloadFlags(None, 64, length, None, sample=sample)
+    return WorkloadFlags(global_batch_size=64, sequence_length=length, sample=sample)
 
 
 def test_a_sample_becomes_the_sequence() -> None:

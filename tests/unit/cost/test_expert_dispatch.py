@@ -10,11 +10,12 @@ import pytest
 
 from planner.model.builtin import builtin_model
 from planner.model.operators import layer_operators
-from planner.predict.cost.expert_exchange import Routing, dispatch_s, dispatch_share, distinct_parts, routing_of
+from planner.predict.cost.expert_exchange import dispatch_s, dispatch_share
 from planner.predict.cost.hardware import Hardware, hardware_of
 from planner.predict.cost.launches import host_s
 from planner.predict.cost.layer import operator_sum
 from planner.predict.cost.payload import dispatched_fraction, exchanges
+from planner.predict.distinct_parts import Routing, distinct_parts, routing_of
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.predict.physics.physics import Physics
 from planner.question.routing import EVEN

@@ -103,6 +103,7 @@ BROKEN: dict[str, list[RuleInput]] = {
         given(replace(OVERLAPPED, overlap_grad_reduce=True), MOE),
         given(replace(OVERLAPPED, tp=2, sp=True, etp=2), MOE),
         given(replace(OVERLAPPED, ep=1), MOE),
+        given(replace(OVERLAPPED, dispatcher="allgather"), MOE),
         given(replace(OVERLAPPED, pp=2, num_microbatches=4), MOE),
         given(replace(OVERLAPPED, activation_offload=True), MOE),
         given(replace(OVERLAPPED, pp=2, vpp=2, schedule="interleaved", num_microbatches=2), MOE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.backends.registry import backend
+from planner.backends.registry import backend, backends
 from planner.backends.rules.rule import RuleInput
 from planner.question.optimizers import OPTIMIZERS
 from planner.question.problem import Workload
@@ -14,7 +14,7 @@ from tests.plan_factory import make_model
 ADAM = {"adam", "adam_bf16_states", "sgd"}
 HAVE: dict[str, set[str]] = {
     "megatron": {*ADAM, "adam_precision_aware", "muon", "lion"},
-    "megatron-bridge": {*ADAM, "muon", "lion"},
+    "megatron-bridge": {*ADAM, "adam_precision_aware", "muon", "lion"},
     "mindspeed": {"adam", "sgd", "muon"},
     "nemo": ADAM,
     "deepspeed": {"adam", "sgd", "muon", "lion"},
@@ -23,6 +23,12 @@ HAVE: dict[str, set[str]] = {
     "maxtext": {"adam"},
     "accelerate": {"adam", "sgd", "adam_8bit", "adafactor"},
     "megatron-deepspeed": {"adam", "sgd"},
+    "llm-foundry": {"adam", "lion"},
+    "megascale": {"adam"},
+    "nanotron": {"adam", "sgd"},
+    "nemo-automodel": {"adam", "sgd", "muon"},
+    "pytorch-fsdp": {"adam", "sgd"},
+    "hugging-face": {"adam", "sgd", "adam_8bit", "adafactor", "lion"},
 }
 """With plain data parallelism and no sharding."""
 
@@ -62,3 +68,10 @@ def test_torchs_adafactor_runs_on_whole_weights_only() -> None:
     assert refusals("accelerate", "adafactor", Strategy(dp_shard=8, zero_stage=3)) == ["accelerate.A11"]
     assert refusals("accelerate", "adam_8bit", Strategy(dp_shard=8, zero_stage=3)) == []
     assert refusals("accelerate", "lion", Strategy(dp_shard=8, zero_stage=1)) == []
+
+
+@pytest.mark.parametrize("room", sorted(set(backends()) - {"unrestricted"}))
+def test_every_back_end_says_which_optimizers_it_has(room: str) -> None:
+    """None takes an optimizer because nobody asked whether it has it."""
+    plain = Strategy(dp_shard=8, zero_stage=0)
+    assert all(refusals(room, name, plain) for name in OPTIMIZERS if name not in HAVE[room])

@@ -9,11 +9,17 @@ import pytest
 
 from benchmarks.launch_scripts import read_facts
 from planner.backends.megatron_bridge.job_lists import list_of
+from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE
 from planner.backends.megatron_bridge.recipe_table import recipe_named, recipe_names, section_fields
+from planner.backends.megatron_bridge.version import BRIDGE_VERSION
+from planner.backends.megatron_bridge.write import RECIPE_FILE, write
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import LaunchJob
 from planner.operations.launch_files import SaidScript, read_script
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from profiles.validation import FindingsInvalid
+from tests.plan_factory import make_plan
 from tests.unit.planner.bridge_recipe_files import ARGPARSE, ASSIGNED, ENVIRONMENT, FILES, PERFORMANCE, RecipeFile
 
 
@@ -217,3 +223,51 @@ def test_every_field_of_a_configuration_is_in_one_list() -> None:
 def test_recipes_of_nemo_are_refused_by_name(tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(DocumentInvalid, match="NeMo 2"):
         read(tmp_path, RecipeFile(name, text, {}))
+
+
+@pytest.mark.parametrize(
+    ("lines", "optimizer", "states"),
+    [
+        ("", "adam_precision_aware", None),
+        ("\n    cfg.optimizer.exp_avg_dtype = torch.bfloat16", "adam_precision_aware", ("bf16", "fp32", "fp32")),
+        (
+            "\n    cfg.optimizer.exp_avg_dtype = torch.uint8\n    cfg.optimizer.exp_avg_sq_dtype = torch.float16"
+            "\n    cfg.optimizer.main_params_dtype = torch.float16",
+            "adam_precision_aware",
+            ("fp8", "fp16", "fp16"),
+        ),
+        (
+            "\n    cfg.optimizer.exp_avg_dtype = torch.bfloat16\n    cfg.optimizer.exp_avg_sq_dtype = torch.bfloat16",
+            "adam_bf16_states",
+            None,
+        ),
+    ],
+)
+def test_a_precision_aware_optimizer_is_read_as_megatrons_scripts_are(
+    tmp_path: Path, lines: str, optimizer: str, states: tuple[str, str, str] | None
+) -> None:
+    switch = f"    cfg.optimizer.use_precision_aware_optimizer = True{lines}\n    cfg.logger.log_interval = 1\n"
+    text = "import torch\n" + ASSIGNED.text.replace("    cfg.logger.log_interval = 1\n", switch)
+    workload = read(tmp_path, ASSIGNED._replace(text=text)).workload
+    assert workload["optimizer"] == optimizer
+    said = workload.get("optimizer_states")
+    assert said == (states and dict(zip(("first", "second", "master"), states, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("states", "written"),
+    [
+        (None, "STATES = {}\n"),
+        (
+            {"first": "fp8", "second": "fp16", "master": "fp16"},
+            'STATES = {"exp_avg_dtype": torch.uint8, "exp_avg_sq_dtype": torch.float16, '
+            '"main_params_dtype": torch.float16}\n',
+        ),
+    ],
+)
+def test_a_precision_aware_optimizer_is_written(states: dict[str, str] | None, written: str) -> None:
+    workload = {"global_batch_size": 2, "sequence_length": 4096, "optimizer": "adam_precision_aware"}
+    said = Workload.model_validate(workload | {"optimizer_states": states})
+    files = write(make_plan(Strategy(dp_shard=2, zero_stage=1), workload=said), BRIDGE_VERSION).files
+    assert written in files[RECIPE_FILE]
+    assert "optimizer.use_precision_aware_optimizer=true" in files[OVERRIDES_FILE]

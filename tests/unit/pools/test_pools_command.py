@@ -59,7 +59,12 @@ def test_a_cluster_file_with_two_pools_is_planned_as_two_pools(tmp_path: Path) -
         ((*POOLS, "--devices", "8"), 4, "--devices"),
         ((), 2, "--pool NAME:COUNT"),
         ((*POOLS, "--pareto"), 4, "--pareto"),
-        ((*POOLS, "--emit", "megatron", "--out", "x"), 8, "sub-meshes of their own"),
+        ((*POOLS, "--emit", "megatron", "--out", "x"), 8, "unequal devices"),
+        ((*POOLS, "--backend", "megatron"), 8, "native"),
+        ((*POOLS, "--emit", "best", "--out", "x"), 8, "--backend native"),
+        ((*POOLS, "--emit", "native,megatron", "--out", "x"), 8, "the one back-end"),
+        ((*POOLS, "--backend", "native", "--emit", "megatron", "--out", "x"), 8, "the one back-end"),
+        ((*POOLS, "--backend", "native,megatron"), 2, "2 back-ends"),
         ((*POOLS, "--pin", "schedule=zbv"), 2, "1f1b"),
         ((*POOLS, "--pin", "vpp=2"), 2, "1f1b"),
         (("--pool", "dgx-h100:8", "--pool", "v100.yaml:8"), 3, "v100.yaml"),
@@ -80,6 +85,23 @@ def test_a_device_without_the_precision_is_named() -> None:
     assert ran.exit_code == 2
     assert "v100-sxm2-32gb has no bf16 rate" in ran.stderr
     assert "--precision fp16" in ran.stderr
+
+
+def test_a_back_end_that_runs_unequal_stages_gets_launch_files(tmp_path: Path) -> None:
+    pins = ("--pin", "num_microbatches=8", "--pin", "tp=2")
+    out = tmp_path / "files"
+    ran = run_here(*PLAN, *POOLS, *pins, "--emit", "native", "--launcher", "slurm", "--out", str(out), "-o", "json")
+    assert ran.exit_code == 0, ran.stderr
+    answer = ran.json()
+    assert answer["backend"] == "native"
+    assert answer["strategy"]["tp"] == 2
+    [emission] = answer["emissions"]
+    assert emission["launcher"] == "slurm"
+    assert "#SBATCH hetjob" in (out / "job.sbatch").read_text(encoding="utf-8")
+    again = run_here(*PLAN, *POOLS, *pins, "--backend", "native", "--emit", "best", "--out", str(out))
+    assert again.exit_code == 0, again.stderr
+    assert "native 2.13.0 files for torchrun" in again.stdout
+    assert len([line for line in again.stdout.splitlines() if "bash launch.sh" in line]) == 2
 
 
 def test_a_spent_time_limit_gives_a_gap_or_says_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from planner.backends.checking.debian import unpack
 from planner.backends.checking.emitted import EmittedFolder
@@ -21,22 +22,27 @@ _MOST_NODES = 4096
 
 
 def request(folder: EmittedFolder) -> Request:
-    """The script, and the plan's cluster: its nodes, what each has, and which share a switch."""
+    """The script, and the plan's cluster: its nodes by kind, what each has, and which share a switch."""
     cluster = folder.plan().problem.cluster
     hosts = folder.files.get(HOSTS_FILE, "").split()
-    pool = cluster.pools[0]
+    vendor = cluster.pools[0].device.vendor
     total = min(max(sum(each.num_nodes for each in cluster.pools), len(hosts)), _MOST_NODES)
     names = hosts + [f"node{index:04d}" for index in range(total - len(hosts))]
-    gres = "" if pool.device.vendor == "Google" else GRES.get(pool.device.vendor, "gpu")
+    gres = "" if vendor == "Google" else GRES.get(vendor, "gpu")
     return {
         "script": folder.files[JOB_SCRIPT],
-        "cluster": {
-            "nodes": ",".join(names) if hosts else f"node[0000-{total - 1:04d}]",
-            "devices_per_node": pool.devices_per_node,
-            "gres": gres,
-            "topology": _topology(cluster, names),
-        },
+        "cluster": {"kinds": _kinds(cluster, names), "gres": gres, "topology": _topology(cluster, names)},
     }
+
+
+def _kinds(cluster: Cluster, names: list[str]) -> list[dict[str, Any]]:
+    """Names of the nodes of every pool, in its order, and devices of each; the last one has those that are left."""
+    kinds, start = [], 0
+    for index, pool in enumerate(cluster.pools):
+        stop = len(names) if index == len(cluster.pools) - 1 else start + pool.num_nodes
+        kinds.append({"nodes": ",".join(names[start:stop]), "devices_per_node": pool.devices_per_node})
+        start = stop
+    return kinds
 
 
 def _topology(cluster: Cluster, names: list[str]) -> str:

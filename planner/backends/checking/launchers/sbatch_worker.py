@@ -54,10 +54,10 @@ class Controller:
             stderr=subprocess.DEVNULL,
         )
         self.wait_until_up()
-        gres, count = cluster["gres"], cluster["devices_per_node"]
-        if gres:
+        for kind in cluster["kinds"] if cluster["gres"] else ():
             # Without it the counts stay unknown until a node registers, and every job that asks for devices is refused.
-            self.run("scontrol", "update", f"nodename={cluster['nodes']}", f"gres={gres}:{count}")
+            devices = f"gres={cluster['gres']}:{kind['devices_per_node']}"
+            self.run("scontrol", "update", f"nodename={kind['nodes']}", devices)
 
     def wait_until_up(self) -> None:
         """Raises RuntimeError with the log's last line when the controller does not come up."""
@@ -97,8 +97,12 @@ def free_port() -> int:
 
 def write_configuration(folder: Path, plugins: Path, cluster: dict[str, Any]) -> None:
     """Write slurm.conf, gres.conf and topology.conf of the fictional cluster (slurm.conf(5), Slurm 22.05)."""
-    gres, count, nodes = cluster["gres"], cluster["devices_per_node"], cluster["nodes"]
-    device = f"Gres={gres}:{count}" if gres else ""
+    gres, kinds = cluster["gres"], [(kind["nodes"], kind["devices_per_node"]) for kind in cluster["kinds"]]
+    fixed = "NodeAddr=127.0.0.1 CPUs=192 RealMemory=2000000"
+    nodes = "\n".join(
+        f"NodeName={names} {fixed} {f'Gres={gres}:{count}' if gres else ''} State=IDLE" for names, count in kinds
+    )
+    devices = "".join(f"NodeName={names} Name={gres} Count={count}\n" for names, count in kinds)
     lines = f"""ClusterName=check
 SlurmctldHost=localhost(127.0.0.1)
 SlurmctldPort={free_port()}
@@ -124,11 +128,11 @@ SchedulerType=sched/backfill
 TopologyPlugin=topology/tree
 GresTypes=gpu,npu,neuron
 SlurmdTimeout=0
-NodeName={nodes} NodeAddr=127.0.0.1 CPUs=192 RealMemory=2000000 {device} State=IDLE
+{nodes}
 PartitionName={PARTITION} Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
     (folder / "slurm.conf").write_text(lines, encoding="utf-8")
-    (folder / "gres.conf").write_text(f"NodeName={nodes} Name={gres} Count={count}\n" if gres else "", encoding="utf-8")
+    (folder / "gres.conf").write_text(devices if gres else "", encoding="utf-8")
     (folder / "topology.conf").write_text(cluster["topology"], encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
-from planner.backends.launch.torchrun import LAUNCH_SCRIPT
+from planner.backends.launch.torchrun import LAUNCH_SCRIPT, node_kinds
 from planner.errors import DocumentInvalid
 
 TORCH_VERSION = "2.13.0"
@@ -23,6 +23,8 @@ def torchrun_words(text: str) -> list[str]:
     if not found:
         raise DocumentInvalid(f"{LAUNCH_SCRIPT} starts no torchrun", where=LAUNCH_SCRIPT, hint="emit the plan again")
     values = {**_STAND_INS, **dict(_ASSIGNMENT.findall(text))}
+    for _, devices in node_kinds(text)[:1]:
+        values["DEVICES_PER_NODE"] = str(devices)
     line = command.replace("\\\n", " ").splitlines()[0]
     for name, value in values.items():
         line = re.sub(rf"\$\{{?{name}\b\}}?", value, line)

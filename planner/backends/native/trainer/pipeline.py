@@ -43,6 +43,9 @@ SEVERAL: dict[ScheduleName, type[PipelineScheduleMulti]] = {
 class StepRunner(Protocol):
     """Forward and backward of all micro-batches of one step."""
 
+    stages: Sequence[_PipelineStageBase]
+    """torch's stages of this rank; none without a pipeline."""
+
     def step(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """[num_microbatches * micro_batch, local tokens] twice -> this rank's mean loss; 0 where it has no head."""
         ...
@@ -55,6 +58,7 @@ class SequentialRunner:
         self.chunk = chunk
         self.loss = loss
         self.strategy = strategy
+        self.stages: Sequence[_PipelineStageBase] = ()
 
     def step(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """Mean loss of the local samples."""
@@ -81,6 +85,7 @@ class PipelineRunner:
         self.schedule = schedule
         self.device = device
         stages = schedule._stages if isinstance(schedule, PipelineScheduleMulti) else [schedule._stage]
+        self.stages: Sequence[_PipelineStageBase] = stages
         self.first = any(stage.is_first for stage in stages)
         self.last = any(stage.is_last for stage in stages)
 

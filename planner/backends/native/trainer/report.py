@@ -29,6 +29,8 @@ class StepRecord:
     peak_memory_bytes: tuple[int, ...] = ()
     """Worst rank of each pipeline stage."""
     memory_kind: Literal["device_allocated", "process_resident"] = "process_resident"
+    stage_microbatch_s: tuple[float, ...] = ()
+    """Computing of each pipeline stage for a micro-batch, both passes, waiting left out; see ``StageClock``."""
 
     def json_line(self) -> str:
         """One line of JSON."""

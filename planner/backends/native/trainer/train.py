@@ -34,6 +34,7 @@ from planner.backends.native.trainer.rank_command import (
 from planner.backends.native.trainer.reference import reference_records, worst_differences
 from planner.backends.native.trainer.report import StepRecord, Stopwatch, peak_memory_by_stage, write_record
 from planner.backends.native.trainer.settings import ComputePrecision, DeviceKind, TrainSettings
+from planner.backends.native.trainer.stage_clock import StageClock
 from planner.plan.plan import Plan
 
 
@@ -53,6 +54,7 @@ def train(
     local = assemble(plan, meshes, settings, device)
     optimizer = build_optimizer(local.chunks, settings)
     watch, records = Stopwatch(device), []
+    clock = StageClock(local.runner.stages, device)
     for step in range(settings.steps):
         with watch.measure():
             loss, norm = _step(plan, local, meshes, settings, optimizer, step)
@@ -66,6 +68,7 @@ def train(
                 tokens_per_s=tokens / watch.elapsed_s,
                 peak_memory_bytes=peak_memory_by_stage(meshes, device),
                 memory_kind="device_allocated" if device.type == "cuda" else "process_resident",
+                stage_microbatch_s=clock.microbatch_s(meshes),
             )
         )
         on_step(records[-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.layer_rules import every_layer, full_every
+from planner.model.hf_config.relative_forms import masked_token, relative_mixers, with_segments
 
 _GPTJ = Decoder(
     hidden="n_embd",
@@ -164,6 +165,29 @@ GPT: dict[str, Decoder] = {
         norm="layer",
         position="none",
         refused=(("add_cross_attention", "cross-attention"),),
+    ),
+    "xlnet": Decoder(
+        hidden="d_model",
+        layers="n_layer",
+        heads="n_head",
+        kv_heads=None,
+        head_dim=None,
+        intermediate="d_inner",
+        positions=None,
+        activation="ff_activation",
+        epsilon="layer_norm_eps",
+        qkv_bias=False,
+        output_bias=False,
+        mixers=relative_mixers,
+        shaped=with_segments,
+        ends=masked_token,
+        gated=False,
+        mlp_bias=True,
+        norm="layer",
+        norm_placement="post_residual",
+        position="none",
+        final_norm=False,
+        head_bias=True,
     ),
 }
 """``ctrl`` and ``xglm`` add sinusoids that are not learned; ``gpt_neo``'s local layers are counted as full ones."""
