@@ -147,6 +147,7 @@ def errors_page() -> str:
 def models_page() -> str:
     """Built-in models and the architectures that can be read."""
     from planner.model.builtin import builtin_models, builtin_source
+    from planner.model.diffusers_config import DENOISERS
     from planner.model.hf_config.registry import supported_model_types
     from planner.model.load import load_model
     from planner.model.parameters import active_parameters, total_parameters
@@ -159,7 +160,8 @@ def models_page() -> str:
     head = ("name", "family", ">parameters", ">active for a token", ">layers", ">hidden size", "source")
     return page(
         "Models",
-        "`--model` takes a name of this table, a Hugging Face `config.json` (or the folder that holds one), a"
+        "`--model` takes a name of this table, a Hugging Face `config.json` (or the folder that holds one), the"
+        " `transformer/config.json` of a diffusers pipeline (or the pipeline's folder), a"
         " Megatron-LM launch script or argument file (`.sh`, `.args`, `.txt`, `.bash`, `.slurm`, `.sbatch`), or a"
         " model YAML ([documents](documents.md#modeldescription)).",
         table(head, rows),
@@ -167,6 +169,8 @@ def models_page() -> str:
         "`model_type` of a `config.json`: "
         + ", ".join(f"`{kind}`" for kind in supported_model_types())
         + ". [Model types](model-types.md) says how each was judged, and why others are refused.",
+        "## Diffusion transformers",
+        f"`_class_name` of a `transformer/config.json`: {', '.join(f'`{kind}`' for kind in sorted(DENOISERS))}.",
     )
 
 

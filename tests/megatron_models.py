@@ -15,6 +15,7 @@ REFUSED_MODELS = {
     "opt-66b": "M11",
     "qwen2.5-vl-7b": "M1",
     "t5-11b": "M20",
+    "wan-2.1-14b": "M20",
 }
 
 UNREAD_MODELS = {

@@ -52,6 +52,10 @@ WorkloadFile = Annotated[
 ]
 GlobalBatchSize = Annotated[int | None, typer.Option("--global-batch-size", metavar="B", help="Samples a step.")]
 SequenceLength = Annotated[int | None, typer.Option("--sequence-length", metavar="S", help="Tokens a sample.")]
+Sample = Annotated[
+    str | None,
+    typer.Option("--sample", metavar="FxHxW", help="Frames, height, width; for --sequence-length (diffusion models)."),
+]
 Precision = Annotated[PrecisionName | None, typer.Option("--precision", help="Matrix precision (default bf16).")]
 Optimizer = Annotated[
     OptimizerName | None, typer.Option("--optimizer", help="What updates the weights (default adam).")

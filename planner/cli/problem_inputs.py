@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.backend_names import ANY
 from planner.cli.options import ObjectiveChoice, PreferChoice
+from planner.cli.sample_size import counted
 from planner.cli.workload_flags import WorkloadFlags
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import Value
@@ -60,9 +61,9 @@ def build_problem(flags: ProblemFlags) -> Problem:
 
     whole_number(flags.devices, "--devices")
     script = flags.script or megatron_script(flags.model)
-    asked = read_workload(flags.work, script.workload if script else {})
     constraints, objective = read_constraints(flags.space), read_objective(flags.space)
     model = script.model if script else model_of(flags.model)
+    asked = read_workload(counted(flags.work, model), script.workload if script else {})
     cluster = cluster_of(flags.cluster or "", flags.devices or (script.num_devices if script else None))
     profile = chosen_profile(flags.profile, cluster.pools[0].device)
     calibration = None if flags.calibration is None else chosen_calibration(flags.calibration)
@@ -75,6 +76,9 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
     from planner.question.problem import Workload
     from profiles.validation import read_document
 
+    if flags.sample is not None:
+        hint = "use --sequence-length with the tokens that `meshwright models show M --sample FxHxW` gives"
+        raise DocumentInvalid("a sample of pixels has no tokens here", where="--sample", hint=hint)
     whole_number(flags.global_batch_size, "--global-batch-size")
     whole_number(flags.sequence_length, "--sequence-length")
     sizes = {"global_batch_size": flags.global_batch_size, "sequence_length": flags.sequence_length}

@@ -58,6 +58,7 @@ class WorkloadFlags(KindFlags):
     file: options.WorkloadFile = None
     global_batch_size: options.GlobalBatchSize = None
     sequence_length: options.SequenceLength = None
+    sample: options.Sample = None
 
 
 def with_flags(parameter: str, kind: type[KindFlags]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -88,5 +89,5 @@ def with_flags(parameter: str, kind: type[KindFlags]) -> Callable[[Callable[...,
 
 NOTHING_SAID: Any = WorkloadFlags()
 """What a command takes where no flag is given."""
-_SIZES = ("file", "global_batch_size", "sequence_length")
+_SIZES = ("file", "global_batch_size", "sequence_length", "sample")
 """They come first in a command's help."""

@@ -1,7 +1,7 @@
 """The models that ship with Meshwright.
 
-Each is one data file in ``catalogue/``: a ``source``, and either ``hf_config`` (numbers of a Hugging Face config) or
-``model`` (keys of the model YAML).
+Each is one data file in ``catalogue/``: a ``source``, and one of ``hf_config`` (numbers of a Hugging Face config),
+``diffusers_config`` (of a diffusers class) or ``model`` (keys of the model YAML).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from planner.model.diffusers_config import model_from_diffusers_config
 from planner.model.hf_config import model_from_hf_config
 from planner.model.model_yaml import model_from_description
 from planner.model.spec import ModelSpec
@@ -44,6 +45,8 @@ def builtin_model(name: str) -> ModelSpec:
     where = f"catalogue/{key}.json"
     if "hf_config" in data:
         return model_from_hf_config(data["hf_config"], key, where)
+    if "diffusers_config" in data:
+        return model_from_diffusers_config(data["diffusers_config"], key, where)
     return model_from_description(data["model"], key, where)
 
 

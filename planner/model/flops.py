@@ -85,7 +85,12 @@ def _sum_forward(
 
 
 def source_tokens(spec: ModelSpec, sequence_length: int, asked: int | None = None) -> int:
-    """Tokens of the encoder's sequence: what the model fixes, else what is asked for, else as many as the decoder's."""
+    """Tokens of the encoder's sequence: what the model fixes, else what is asked for, else as many as the decoder's.
+
+    Of a denoiser: text tokens of a sample, as many as asked for, else as its pipeline takes.
+    """
+    if spec.denoiser is not None:
+        return asked or spec.denoiser.text_tokens
     if spec.encoder is None:
         return asked or sequence_length
     return spec.encoder.sequence_length or asked or sequence_length
@@ -96,7 +101,7 @@ def forward_flops_per_token(
 ) -> float:
     """FLOPs of one forward pass for one token (of the decoder, with its share of the encoder's); without towers."""
     source = None
-    if (spec.encoder is not None or source_length) and isinstance(sequence_length, int):
+    if (spec.encoder is not None or spec.denoiser is not None or source_length) and isinstance(sequence_length, int):
         source = source_tokens(spec, sequence_length, source_length)
     head = _sum_forward(head_operators(spec), sequence_length, causal)
     total = _sum_forward(embedding_operators(spec), sequence_length, causal, source) + head

@@ -10,7 +10,8 @@ Learned scalars, unless ``learned`` says otherwise, with ``i`` features in, ``o`
     gate          0                              point-wise, a product of two tensors
     convolution   i * k * channels (+ i)         2 i k channels FLOPs a token; ``channels`` of a group of inputs
     table         ``learned``                    a look-up of ``i`` features; rows are split as the vocabulary
-    held          i * o (+ o with a bias)        none: the reference class holds it, and no token runs through it
+    held          i * o (+ o with a bias)        none: no token runs through it, or one vector a sample (a time step;
+                                                 a pass over that weight is below 1 % of a layer's time)
 
 Kept for the backward pass: what it reads (a gate both factors), once.  Parts run again with the whole layer, or with
 the MLP where they belong to it.
@@ -45,6 +46,7 @@ _CLASSES: dict[PartKind, OperatorClass] = {
     "table": "embedding",
     "held": "embedding",
 }
+_PROJECTIONS = ("projection", "held")
 
 
 class PartSpec(Document):
@@ -68,10 +70,13 @@ class PartSpec(Document):
         default=1, gt=0, exclude_if=lambda count: count == 1, description="input channels of one output channel"
     )
     rows: float = Field(default=1.0, gt=0, exclude_if=lambda rows: rows == 1.0, description="rows a token of the layer")
+    of_source: bool = Field(
+        default=False, exclude_if=lambda on: not on, description="runs over the second sequence, such as the text"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.kind not in ("projection", "held") and self.out_features is not None:
+        if self.kind not in _PROJECTIONS and self.out_features is not None:
             raise ValueError("only a projection writes another width than it reads")
         if self.kind == "gate" and self.parameters:
             raise ValueError("a gate has no learned scalars; its projection is a part of its own")
@@ -83,7 +88,7 @@ class PartSpec(Document):
         if self.learned is not None:
             return self.learned
         written = self.out_features or self.in_features
-        if self.kind in ("projection", "held"):
+        if self.kind in _PROJECTIONS:
             return self.in_features * written + (written if self.bias else 0)
         if self.kind == "convolution":
             return self.in_features * (self.kernel * self.channels + (1 if self.bias else 0))
@@ -115,6 +120,7 @@ def part_operator(part: PartSpec, module: Module, *, prefix: str = "") -> Operat
         flops=2.0 * part.in_features * part.kernel * part.channels * part.rows if convolution else 0.0,
         saved_width=0 if part.kind == "table" else read * part.rows,
         saved_shard=None if part.kind == "table" else saved,
+        of_source=part.of_source,
     )
 
 

@@ -1,7 +1,8 @@
 """Loading the model that the user names.
 
-A reference is a built-in name, a Hugging Face ``config.json`` (or the folder that holds one), a Megatron-LM launch
-script or argument file (``.sh``, ``.args``, ``.txt``), our model YAML, or a saved ``ModelSpec``.
+A reference is a built-in name, a ``config.json`` of Hugging Face (or the folder that holds one; of a diffusers pipeline
+the one in ``transformer/``), a Megatron-LM launch script or argument file (``.sh``, ``.args``, ``.txt``), our model
+YAML, or a saved ``ModelSpec``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.builtin import builtin_model, builtin_models
+from planner.model.diffusers_config import is_diffusers_config, model_from_diffusers_config
 from planner.model.hf_config import model_from_hf_config
 from planner.model.model_yaml import model_from_description
 from planner.model.spec import ModelSpec
@@ -43,7 +45,8 @@ def load_model(reference: str) -> ModelSpec:
     except (OSError, ValueError):
         is_folder = exists = False
     if is_folder:
-        path = path / "config.json"
+        inside = path / "transformer" / "config.json"  # a pipeline of diffusers: model_index.json names its models
+        path = inside if inside.is_file() and (path / "model_index.json").is_file() else path / "config.json"
         if not path.is_file():
             raise NotFound(f"{reference} holds no config.json", where=reference, hint="name the file itself")
         return read_model_file(path)
@@ -60,7 +63,9 @@ def read_model_file(path: Path) -> ModelSpec:
         from planner.model.megatron_args import megatron_job
 
         return megatron_job(_read_text(path), path.stem, str(path)).model
-    name = path.resolve().parent.name if path.name == "config.json" else path.stem
+    folder = path.resolve().parent
+    folder = folder.parent if folder.name == "transformer" else folder
+    name = folder.name if path.name == "config.json" else path.stem
     data = load_document_file(path, not_finite=True)
     if not _is_hf_config(data):  # Infinity is written into Hugging Face configs alone
         data = load_document_file(path)
@@ -73,6 +78,8 @@ def model_from_data(data: Any, name: str, where: str) -> ModelSpec:
         raise DocumentInvalid("a model document must be a mapping", where=where, hint="see docs for the model YAML")
     if "layer_kinds" in data:
         return read_document(ModelSpec, data, where)
+    if is_diffusers_config(data):
+        return model_from_diffusers_config(data, name, where)
     if _is_hf_config(data):
         return model_from_hf_config(data, name, where)
     return model_from_description(data, name, where)

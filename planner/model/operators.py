@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.model.denoiser import denoiser_entry, denoiser_exit, two_streams
 from planner.model.encoder import encoder_end_operators
 from planner.model.ends import adapter_operators, input_projection, table_operator, transform_operators
 from planner.model.layer_parts import block_parts, part_operator
@@ -42,6 +43,8 @@ def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
     """List what one layer of kind ``kind`` runs, in order; names are unique within the layer."""
     layer, rope = spec.layer_kinds[kind], spec.position == "rope"
     operators = _transformer_layer(layer, layer_width(spec, kind), rope=rope, residual=spec.residual)
+    if layer.joint is not None:
+        operators = two_streams(layer.joint, operators, {part.name for part in layer.parts})
     if layer.rows is not None:
         operators = with_rows(operators, layer.rows)
     if not layer.reuses_weights:
@@ -85,8 +88,9 @@ def _transformer_layer(
             operators += read_streams(residual, block, hidden_size, stream)
             source = operators[-1].name
         # A single norm in a sequential layer stands before its first part.
-        if pre and (not operators or layer.num_norms > 1):
-            operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=source))
+        norm = (layer.cross.norm or layer.norm) if layer.cross and block == "cross" else layer.norm
+        if pre and norm != "absent" and (not operators or layer.num_norms > 1):
+            operators.append(norm_operator(f"{block}_norm", hidden_size, norm, saved_from=source))
             source = f"{block}_norm"
         operators += _block(layer, hidden_size, block, source, rope=rope)
         if sandwiched or (layer.norm_placement == "post_branch" and layer.num_norms > 0):
@@ -163,7 +167,9 @@ def _block(
 
 
 def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
-    """List what turns token ids into the first layer's input: look-up, positions, norm."""
+    """List what turns token ids (or latents) into the first layer's input: look-up, positions, norm."""
+    if spec.denoiser is not None:
+        return denoiser_entry(spec.denoiser, spec.hidden_size)
     width, ends = spec.embedding_size or spec.hidden_size, spec.ends
     inside = ends is not None and ends.narrow
     operators = list(encoder_end_operators(spec.encoder, spec.hidden_size)) if spec.encoder else []
@@ -233,6 +239,8 @@ def head_operators(spec: ModelSpec) -> tuple[Operator, ...]:
     With tied embeddings the matmul has no parameters of its own, but runs all the same; a pipeline whose last stage
     is not its first holds a copy of the ``in_features * out_features`` weight.
     """
+    if spec.denoiser is not None:
+        return denoiser_exit(spec.denoiser)
     operators: list[Operator] = []
     source, width = "", spec.hidden_size
     # Not "head": they count with the final norm, not with the weight that embeddings may be tied to.

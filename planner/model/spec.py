@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from planner.model.denoiser import DenoiserSpec, JointSpec
 from planner.model.encoder import EncoderSpec
 from planner.model.ends import AdapterSpec, EndsSpec
 from planner.model.layer_parts import PartSpec
@@ -133,6 +134,11 @@ class LayerSpec(Document):
         default=None,
         exclude_if=lambda cross: cross is None,
         description="attention to the encoder's output, after the token mixer; its norms count in num_norms",
+    )
+    joint: JointSpec | None = Field(
+        default=None,
+        exclude_if=lambda joint: joint is None,
+        description="second weights for text tokens, which attend jointly with latent tokens",
     )
     adapter: AdapterSpec | None = Field(
         default=None,
@@ -285,13 +291,13 @@ Tower = VisionSpec | TowerSpec
 
 
 class ModelSpec(Document):
-    """A decoder language model: embedding, a sequence of layers of few kinds, final norm, output head."""
+    """A language model (or a diffusion transformer): embedding, layers of few kinds in sequence, final norm, head."""
 
     schema_version: Literal[1] = 1
     name: str = Field(min_length=1)
     family: str = Field(min_length=1, description="HF model_type, or 'custom'")
     hidden_size: int = Field(gt=0)
-    vocab_size: int = Field(gt=0)
+    vocab_size: int = Field(ge=0, description="rows of the token table; 0 = none, which only a denoiser has")
     layer_kinds: tuple[LayerSpec, ...] = Field(min_length=1)
     layer_runs: tuple[LayerRun, ...] = Field(min_length=1)
     tie_embeddings: bool = False
@@ -313,6 +319,9 @@ class ModelSpec(Document):
     )
     encoder: EncoderSpec | None = Field(
         default=None, exclude_if=lambda encoder: encoder is None, description="the encoder that stands before a decoder"
+    )
+    denoiser: DenoiserSpec | None = Field(
+        default=None, exclude_if=lambda denoiser: denoiser is None, description="the ends of a diffusion transformer"
     )
     ends: EndsSpec | None = Field(
         default=None, exclude_if=lambda ends: ends is None, description="additions to the embedding and the head"
@@ -343,7 +352,12 @@ class ModelSpec(Document):
         modalities = [tower.modality for tower in self.towers]
         if len(set(modalities)) < len(modalities):
             raise ValueError("further_towers: one tower a modality")
-        self._check_encoder()
+        if (self.vocab_size == 0) != (self.denoiser is not None):
+            raise ValueError(f"vocab_size = {self.vocab_size}: a denoiser has 0, every other model at least 1")
+        if self.denoiser is None:
+            self._check_encoder()
+        elif self.encoder is not None or self.towers or self.mtp is not None:
+            raise ValueError("a denoiser has no encoder, tower or multi-token prediction of its own")
         return self
 
     def _check_encoder(self) -> None:
@@ -355,6 +369,8 @@ class ModelSpec(Document):
                 f"the first {layers} layers, of the first {kinds} kinds, must be the encoder's, others not"
             )
         for number, kind in enumerate(self.layer_kinds):
+            if kind.joint is not None:
+                raise ValueError("only a denoiser has second weights for text tokens")
             if (kind.cross is not None) != (layers > 0 and number >= kinds):
                 raise ValueError("every decoder layer beside an encoder has cross-attention, and no other layer")
 

@@ -228,6 +228,8 @@ class _Bill:
     def _ends(self, stage: StagePlan) -> Iterator[Exchange]:
         """Collectives of embedding, towers, head and multi-token prediction for one micro-batch."""
         keys, hidden = self.table.keys, self.model.hidden_size
+        if self.model.denoiser is not None:  # its ends are whole on every tp rank
+            return
         if any(chunk.has_embedding for chunk in stage.chunks):
             yield from vocabulary_exchanges(keys, hidden, forward=True)
             if self.model.encoder is not None and self.model.encoder.front is None:

@@ -39,7 +39,8 @@ def training_flops_per_token(model: ModelSpec, workload: Workload) -> float:
     """Useful FLOPs of one real token of one sequence."""
     training, sequence = workload.trained, _documents(workload)
     source = None
-    if (model.encoder is not None or model.crossed_modality) and isinstance(sequence, int):
+    two = model.encoder is not None or model.denoiser is not None or model.crossed_modality
+    if two and isinstance(sequence, int):
         source = source_of(model, workload)
     whole = model_flops_per_token(model, sequence, source_length=source)
     if not training.adapters and training.task != "reward" and not training.runs_reference:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.spec import Modality, ModelSpec
 from planner.question.routing import of_other_experts
-from planner.question.source import beside_a_tower, beside_an_encoder
+from planner.question.source import beside_a_tower, beside_an_encoder, of_a_denoiser
 from planner.question.training import EVERY_TOWER
 
 if TYPE_CHECKING:
@@ -32,8 +32,11 @@ def contradictions(model: ModelSpec, workload: Workload) -> tuple[tuple[str, str
     routed = of_other_experts(workload.routing, model)
     said = [
         f"/workload/routing: {routed}" if routed else None,
-        beside_an_encoder(model.encoder, workload.source_length, workload.sequences, training),
+        None
+        if model.denoiser
+        else beside_an_encoder(model.encoder, workload.source_length, workload.sequences, training),
         beside_a_tower(model, workload.sequences, training),
+        of_a_denoiser(model.denoiser, workload),
     ]
     known = {tower.modality for tower in model.towers}
     frozen = training.frozen_towers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.model.denoiser import DenoiserSpec
 from planner.model.encoder import EncoderSpec
 from planner.model.flops import source_tokens
 from planner.model.spec import ModelSpec
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def source_of(model: ModelSpec, workload: Workload) -> int:
-    """Tokens of the sequence that cross-attention sees: the encoder's, or those of a tower's items of one sample.
+    """Tokens of the second sequence: the encoder's, a tower's items of one sample, or a denoiser's text.
 
     As many as the decoder's own where no layer sees another sequence; 1 where a sample has no items.
     """
@@ -36,6 +37,26 @@ def beside_a_tower(model: ModelSpec, documents: Sequences | None, training: Trai
     if training.adapters or training.task != "language_model":
         return "/workload/training: where layers attend to a tower, training of all weights is modelled"
     return None
+
+
+def of_a_denoiser(denoiser: DenoiserSpec | None, workload: Workload) -> str | None:
+    """What does not fit between a denoiser and the workload, with its JSON pointer; None where all does."""
+    if denoiser is None:
+        return None
+    training, text = workload.trained, workload.source_length or denoiser.text_tokens
+    if workload.sequences is not None:
+        return "/workload/sequences: a denoiser's samples are latents of one size, not documents"
+    if training.adapters or training.task != "language_model":
+        return "/workload/training: of a denoiser, training of all weights by its own loss is modelled"
+    if denoiser.text_in_sequence and text >= workload.sequence_length:
+        return f"/workload/sequence_length: it counts {text} text tokens and the latent tokens of a sample"
+    return None
+
+
+def latent_tokens(denoiser: DenoiserSpec, workload: Workload) -> int:
+    """Tokens of a sample that stand for latents: those of the sequence that are no text."""
+    text = workload.source_length or denoiser.text_tokens
+    return workload.sequence_length - (text if denoiser.text_in_sequence else 0)
 
 
 def beside_an_encoder(

@@ -57,6 +57,7 @@ TOTAL = {
     "qwen3-8b": 8_190_735_360,
     "qwen3-next-80b-a3b": 79_674_391_296,
     "t5-11b": 11_307_321_344,
+    "wan-2.1-14b": 14_288_491_584,
 }
 
 ACTIVE_B = {  # as the models' own reports state them, in 1e9, rounded as there

@@ -6,6 +6,8 @@ nothing itself (transformers 5.23 modeling_t5.py and modeling_bart.py: ``decoder
 
 from __future__ import annotations
 
+from planner.backends.accelerate.script_pieces import with_pieces
+
 _PIECES: tuple[tuple[str, str], ...] = (
     ("import AutoConfig, AutoModelForCausalLM\n", "import AutoConfig, AutoModelForSeq2SeqLM\n"),
     ("AutoModelForCausalLM.from_pretrained(\n", "AutoModelForSeq2SeqLM.from_pretrained(\n"),
@@ -49,9 +51,5 @@ _PIECES: tuple[tuple[str, str], ...] = (
 
 
 def of_encoder_decoder(script: str) -> str:
-    """The script of decoders, changed.  Raises ValueError where a piece is not there once: our own text has changed."""
-    for piece, instead in _PIECES:
-        if script.count(piece) != 1:
-            raise ValueError(f"train_accelerate.py.txt does not hold this once: {piece!r}")
-        script = script.replace(piece, instead)
-    return script
+    """The script of decoders, changed.  Raises ValueError as ``with_pieces``."""
+    return with_pieces(script, _PIECES)

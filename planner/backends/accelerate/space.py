@@ -14,6 +14,7 @@ from planner.backends.accelerate.adapters import STRATEGY_RULES as ADAPTER_RULES
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import WAY_FIELDS, way
 from planner.backends.backend import Space
+from planner.backends.deepspeed.denoiser_config import latent_grid
 from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES, QUESTION_RULES
 from planner.backends.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
 from planner.backends.deepspeed.space import STRATEGY_RULES as DEEPSPEED_RULES
@@ -25,6 +26,7 @@ from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
 from planner.backends.rules.token_mixers import runs_along_sequence
 from planner.backends.rules.training_kinds import training_kinds
+from planner.question.source import latent_tokens
 from planner.strategy.strategy import Strategy
 
 _LIBRARY = f"accelerate {ACCELERATE_VERSION}"
@@ -83,6 +85,16 @@ def _tensor_family(given: RuleInput) -> str | None:
     family = given.model.family
     if given.strategy.tp > 1 and family not in AUTOTP_FAMILIES:
         return f"no whole-layer sharding plan for {family}; use tp=1 (known: {', '.join(sorted(AUTOTP_FAMILIES))})"
+    return None
+
+
+def _latent_grid(given: RuleInput) -> str | None:
+    denoiser = given.model.denoiser
+    if denoiser is None:
+        return None
+    tokens = latent_tokens(denoiser, given.workload)
+    if latent_grid(given.model, tokens) is None:
+        return f"the script feeds latents on a grid, and {tokens} tokens make none whose sides the class has places for"
     return None
 
 
@@ -246,8 +258,9 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
         for rule in SCRIPT_RULES
     ),
     SpaceRule("A12", "transformers 5 (position embedding table)", positions),
+    SpaceRule("A16", "docs: emit accelerate (train_accelerate.py); diffusers 0.42.1 transformer_wan.py", _latent_grid),
 )
-"""The script builds the same transformers models as the one for DeepSpeed."""
+"""The script builds the same transformers models as the one for DeepSpeed, and diffusion transformers of diffusers."""
 
 TABLE = RuleTable("accelerate", MODEL_RULES, STRATEGY_RULES)
 violations = TABLE.violations

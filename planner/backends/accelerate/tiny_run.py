@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from planner.backends.deepspeed.tiny_run import fp32_config
 from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
 from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
 from planner.backends.ranks.runner import Losses, Runner, SmallRun
-from planner.errors import BackEndRefused
+from planner.errors import BackEndRefused, ValidatorUnavailable
 
 WORKER = Path(__file__).with_name("tiny_run_worker.py")
 MODULE = "accelerate_on_cpu"
@@ -45,6 +46,8 @@ def losses(run: SmallRun) -> Losses:
             where="--backend accelerate",
             hint="run the script with MODEL_PATH on your devices",
         )
+    if run.plan.problem.model.denoiser is not None and find_spec("diffusers") is None:
+        raise ValidatorUnavailable("diffusers is not installed", where="--tiny", hint="pip install 'diffusers>=0.42'")
     packages = make_ready(VALIDATOR, VALIDATOR.default_version)
     compiled = extension_folder()
     remove_stale_locks(compiled)

@@ -11,11 +11,24 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from planner.backends.deepspeed import training_document as deepspeed
+from planner.backends.deepspeed.denoiser_config import latent_grid, sample_shape
 from planner.errors import DocumentInvalid
+from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 from planner.question.optimizers import OptimizerName
+from planner.question.problem import Workload
+from planner.question.source import latent_tokens
+from profiles.document import Document
 
 TRAINING_FILE = deepspeed.TRAINING_FILE
+
+
+class LatentSample(Document):
+    """One sample of a diffusion transformer."""
+
+    shape: tuple[int, ...] = Field(description="of the latents as the class takes them")
+    grid: tuple[int, int, int] = Field(description="latent tokens: frames, rows, columns")
+    text_tokens: int = Field(gt=0)
 
 
 class AccelerateTraining(deepspeed.TrainingDocument):
@@ -26,6 +39,7 @@ class AccelerateTraining(deepspeed.TrainingDocument):
     optimizer: OptimizerName
     reduce_dtype: Literal["float32", "bfloat16", "float16"]
     source_length: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    sample: LatentSample | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 def training_document(plan: Plan) -> AccelerateTraining:
@@ -41,8 +55,19 @@ def training_document(plan: Plan) -> AccelerateTraining:
             "optimizer": workload.optimizer,
             "reduce_dtype": reduce_dtype,
             "source_length": workload.source_length,
+            "sample": _sample(plan.problem.model, workload),
         }
     )
+
+
+def _sample(model: ModelSpec, workload: Workload) -> LatentSample | None:
+    if model.denoiser is None:
+        return None
+    tokens, text = latent_tokens(model.denoiser, workload), workload.source_length or model.denoiser.text_tokens
+    grid = latent_grid(model, tokens)
+    if grid is None:  # the space's rule A16 says so before
+        raise DocumentInvalid(f"no grid has {tokens} latent tokens", where="/workload/sequence_length")
+    return LatentSample(shape=sample_shape(model.denoiser, grid), grid=grid, text_tokens=text)
 
 
 def read_training(text: str) -> AccelerateTraining:

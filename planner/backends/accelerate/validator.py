@@ -7,6 +7,7 @@ here only Accelerate's plugin reads it.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from planner.backends.accelerate.config import CONFIG_FILE
@@ -19,6 +20,9 @@ from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
 from planner.backends.launch.rank_environment import rank_environment
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
+from planner.errors import DocumentInvalid
+from planner.model.diffusers_config import is_diffusers_config, model_from_diffusers_config
+from planner.model.parameters import total_parameters
 
 _DEPENDENCIES = (
     "huggingface_hub==2.4.0",
@@ -39,8 +43,22 @@ def request(folder: EmittedFolder) -> Request:
         "adapters": folder.files.get(ADAPTER_FILE, ""),
         "model": folder.files.get(MODEL_CONFIG_FILE, ""),
         "training": folder.files.get(TRAINING_FILE, ""),
+        "parameters": _parameters(folder),
         "environment": environment,
     }
+
+
+def _parameters(folder: EmittedFolder) -> int:
+    """Learned scalars that the class of a diffusion transformer must have; 0 for other models."""
+    try:
+        data = json.loads(folder.files.get(MODEL_CONFIG_FILE, ""))
+        return (
+            total_parameters(model_from_diffusers_config(data, "m", MODEL_CONFIG_FILE))
+            if is_diffusers_config(data)
+            else 0
+        )
+    except (ValueError, DocumentInvalid):  # the worker's diffusers says what is wrong with it
+        return 0
 
 
 VALIDATOR = Validator(

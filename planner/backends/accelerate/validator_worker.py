@@ -5,13 +5,15 @@ Stages: ``config`` (``load_config_from_file``), ``launch`` (the launch parser an
 (``ParallelismConfig`` from that environment, its rules for the number of processes, and the real device mesh on torch's
 ``fake`` process group), ``plugin`` (``FullyShardedDataParallelPlugin`` or ``DeepSpeedPlugin`` from that environment),
 ``adapters`` (PEFT's own reader of ``adapter_config.json``, and the model with these adapters on the meta device, whose
-trained parameters are counted; needs transformers).
-Not proved: anything about the model, memory or speed; no rank is started.
+trained parameters are counted; needs transformers), ``denoiser`` (the class of diffusers from ``model_config.json`` on
+the meta device, whose parameters are counted; for diffusion transformers, needs diffusers).
+Not proved: anything else about the model, memory or speed; no rank is started.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import math
 import os
@@ -151,9 +153,35 @@ def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
             check_mesh(planned, facts["distributed_type"], mesh, facts)
             yield "plugin"
             check_plugin(facts["distributed_type"], folder, facts)
+        if '"_class_name"' in request["model"]:
+            yield "denoiser"
+            check_denoiser(request["model"], int(request["parameters"]), facts)
         if request.get("adapters"):
             yield "adapters"
             check_adapters(request["adapters"], request["model"], folder, facts)
+
+
+def check_denoiser(text: str, planned: int, facts: dict[str, Any]) -> None:
+    """The class builds from the file, with as many parameters as planned."""
+    if find_spec("diffusers") is None:
+        facts["denoiser"] = "not asked: diffusers is not installed beside this Python"
+        return
+    import diffusers
+    import torch
+
+    values = json.loads(text)
+    model_class = getattr(diffusers, str(values.pop("_class_name")), None)
+    if model_class is None:
+        raise Refused("diffusers has no class of this name")
+    unknown = sorted(key for key in values if key not in inspect.signature(model_class.__init__).parameters)
+    if unknown:  # from_config warns of them and goes on without
+        raise Refused(f"{model_class.__name__} has no argument {', '.join(unknown)}")
+    with torch.device("meta"):
+        model = model_class.from_config(values)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    if count != planned:
+        raise Refused(f"{model_class.__name__} has {count:,} parameters, planned are {planned:,}")
+    facts["parameters"] = count
 
 
 def check_adapters(text: str, model_text: str, folder: Path, facts: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from planner.backends.accelerate.config import (
     config_text,
     environment,
 )
+from planner.backends.accelerate.denoiser_script import of_denoiser
 from planner.backends.accelerate.seq2seq_script import of_encoder_decoder
 from planner.backends.accelerate.space import violations
 from planner.backends.accelerate.training_document import TRAINING_FILE, training_document
@@ -28,6 +29,7 @@ from planner.backends.emission.refusal import refused
 from planner.backends.launch.spec import launch_spec
 from planner.backends.rules.optimizer_recipe import filled
 from planner.backends.rules.rule import rule_input
+from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 
 TRAIN_SCRIPT = "train_accelerate.py"
@@ -46,9 +48,10 @@ def write(plan: Plan, version: str) -> BackEndFiles:
         CONFIG_FILE: config_text(config),
         MODEL_CONFIG_FILE: _text(model_config(plan.problem.model)),
         TRAINING_FILE: training_text(training_document(plan)),
-        TRAIN_SCRIPT: of_encoder_decoder(training_script()) if plan.problem.model.encoder else training_script(),
+        TRAIN_SCRIPT: _script_of(plan.problem.model),
     }
-    versions = {"accelerate": version, "torch": "2.8 or newer", "transformers": "5"}
+    versions = {"accelerate": version, "torch": "2.8 or newer"}
+    versions |= {"diffusers": "0.42 or newer"} if plan.problem.model.denoiser else {"transformers": "5"}
     training = plan.problem.workload.trained
     if training.adapters:
         files[ADAPTER_FILE] = adapter_text(training)
@@ -75,19 +78,29 @@ def training_script() -> str:
     return filled((Path(__file__).parent / f"{TRAIN_SCRIPT}.txt").read_text(encoding="utf-8"))
 
 
+def _script_of(model: ModelSpec) -> str:
+    """The script, as it trains this kind of model."""
+    if model.denoiser is not None:
+        return of_denoiser(training_script(), model.denoiser.class_name)
+    return of_encoder_decoder(training_script()) if model.encoder else training_script()
+
+
 def _text(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=1) + "\n"
 
 
 def _assumptions(plan: Plan) -> tuple[str, ...]:
-    s = plan.chosen()
+    s, model = plan.chosen(), plan.problem.model
     lines = [
         "Weights are random and the data synthetic; the script marks where yours go.",
         f"accelerate launch --config_file {CONFIG_FILE} {TRAIN_SCRIPT} starts the same run (more nodes: add"
         " --machine_rank, --main_process_ip and --main_process_port).",
-        "Rope scaling and routing are as published; initialisation takes the transformers class's default.",
-        *routing_assumptions(plan.problem.model),
     ]
+    if model.denoiser is None:
+        about = "Rope scaling and routing are as published; initialisation takes the transformers class's default."
+        lines += [about, *routing_assumptions(model)]
+    else:
+        lines.append("Latents and text states are made beforehand; the loss is that of flow matching.")
     if way(s) in ("FSDP", "MULTI_GPU", "NO"):
         lines.append("Accelerate keeps weights and optimizer states in fp32 and computes in the plan's precision.")
     if way(s) in ("MULTI_GPU", "NO"):

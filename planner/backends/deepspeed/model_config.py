@@ -12,11 +12,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from planner.backends.deepspeed.denoiser_config import denoiser_config, why_not_fed
 from planner.backends.deepspeed.hybrid_config import HYBRID_WRITERS
 from planner.backends.deepspeed.seq2seq_config import SEQ2SEQ_WRITERS
 from planner.backends.rules.rule import used_kinds
 from planner.backends.rules.training_recipe import Routing, routing, stretch
-from planner.model.hf_config import model_from_hf_config
+from planner.model.load import model_from_data
 from planner.model.spec import LayerSpec, ModelSpec, MoeSpec, TokenMixer
 from profiles.errors import DocumentInvalid
 
@@ -32,7 +33,12 @@ _UNFUSED = {
 
 
 def model_config(spec: ModelSpec) -> dict[str, Any]:
-    """The config of the model's own ``transformers`` class.  Raises DocumentInvalid for a family without a writer."""
+    """The config of the model's own class of ``transformers``, or of ``diffusers``.
+
+    Raises DocumentInvalid for a family without a writer.
+    """
+    if spec.denoiser is not None:
+        return denoiser_config(spec.denoiser)
     writer = _WRITERS.get(spec.family)
     if spec.family in _UNFUSED:
         raise DocumentInvalid(f"{_UNFUSED[spec.family]}; --backend unrestricted plans it for study", where=_WHERE)
@@ -45,13 +51,16 @@ def model_config(spec: ModelSpec) -> dict[str, Any]:
 @lru_cache(maxsize=16)  # a search asks for every strategy of one model; building and importing a config takes 3 ms
 def why_not_buildable(spec: ModelSpec) -> str | None:
     """Why the emitted script cannot build the model, or None when it can."""
+    if said := why_not_fed(spec):
+        return said
     try:
-        again = model_from_hf_config(model_config(spec), spec.name, _WHERE)
+        again = model_from_data(model_config(spec), spec.name, _WHERE)
     except DocumentInvalid as error:
         return error.what + (f" ({error.hint})" if error.hint else "")
     differing = [name for name, value in _identity(spec).items() if _identity(again)[name] != value]
     if differing:
-        return f"the transformers class {spec.family} cannot be set to this model: {', '.join(differing)} differ"
+        library = "diffusers" if spec.denoiser else "transformers"
+        return f"the {library} class {spec.family} cannot be set to this model: {', '.join(differing)} differ"
     return None
 
 

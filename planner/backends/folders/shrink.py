@@ -13,6 +13,7 @@ from typing import Any
 
 from planner.backends.asked import software_of
 from planner.backends.backend import Space
+from planner.backends.folders.tiny_denoiser import TEXT_TOKENS, has_tiny_form, tiny_denoiser
 from planner.backends.folders.tiny_layout import ChunkShare, tiny_shares, tiny_stages
 from planner.backends.folders.tiny_mesh import tiny_strategies
 from planner.backends.folders.tiny_model import tiny_lengths, tiny_model
@@ -59,6 +60,9 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
     if plan.problem.model.encoder is not None:
         hint = "check the files with `meshwright check`"
         raise DocumentInvalid("an encoder-decoder has no small form", where="--tiny", hint=hint)
+    if plan.problem.model.denoiser is not None and not has_tiny_form(plan.problem.model):
+        hint = "check the files with `meshwright check`"
+        raise DocumentInvalid(f"{plan.problem.model.family} has no small form", where="--tiny", hint=hint)
     software = software_of(plan)
     space, findings = software.release.space, list[str]()
     aim = plan.chosen() if context_parallelism else _data_parallel_instead(plan.chosen())
@@ -143,11 +147,15 @@ def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_l
             "sequence_length": length,
             "images_per_sample": 0,
             "audio_clips_per_sample": 0,
+            **({"source_length": TEXT_TOKENS} if problem.model.denoiser else {}),
         }
     )
+    model = problem.model
     return problem.model_copy(
         update={
-            "model": tiny_model(problem.model, strategy, wanted, num_layers, length),
+            "model": tiny_denoiser(model, num_layers)
+            if model.denoiser
+            else tiny_model(model, strategy, wanted, num_layers, length),
             "cluster": _one_node(problem.cluster, strategy.world_size),
             "workload": workload,
         }

@@ -37,6 +37,7 @@ class ModelShape:
     num_devices: int
     empty_ends: bool = False
     has_encoder: bool = False
+    has_denoiser: bool = False
 
     @property
     def most_chunks(self) -> int:
@@ -70,6 +71,7 @@ def model_shape(model: ModelSpec, workload: Workload, num_devices: int, *, empty
         num_devices=num_devices,
         empty_ends=empty_ends,
         has_encoder=model.encoder is not None or model.crossed_modality is not None,
+        has_denoiser=model.denoiser is not None,
     )
 
 
@@ -263,6 +265,18 @@ RULES: tuple[LegalityRule, ...] = (
         "context parallelism splits one sequence; a model whose layers attend to another one has two",
         ("cp",),
         lambda r, s: (r.cp > 1) if s.has_encoder else _none(r),
+    ),
+    LegalityRule(
+        "denoiser_pipeline",
+        "a diffusion transformer is not cut into stages: every layer reads the text and the time step",
+        ("pp", "vpp"),
+        lambda r, s: (r.pp * r.vpp > 1) if s.has_denoiser else _none(r),
+    ),
+    LegalityRule(
+        "denoiser_context",
+        "context parallelism splits one sequence; a diffusion transformer has latents and text",
+        ("cp",),
+        lambda r, s: (r.cp > 1) if s.has_denoiser else _none(r),
     ),
     LegalityRule(
         "axis_order",

@@ -26,10 +26,13 @@ MIXER_WORDS: Mapping[str, str] = {
     "relative": "attention with projected distances",
     "none": "an MLP or experts alone",
 }
+DENOISER = "a denoiser of latents (a diffusion transformer) in the place of a decoder"
 
 
 def beyond_attention(model: ModelSpec) -> str | None:
     """The first part of the model that plain attention, an MLP and experts do not make; None where they make all."""
+    if model.denoiser is not None:
+        return DENOISER
     if model.encoder is not None:
         return "an encoder beside the decoder"
     found = beyond_mixers(model) or next((said for kind in used_kinds(model) if (said := _beyond(kind))), None)
@@ -61,6 +64,8 @@ def _beyond_shapes(kind: LayerSpec) -> str | None:
 
 def beside_a_decoder(model: ModelSpec) -> str | None:
     """What the model has that a decoder of next tokens has not: an encoder, attention to later tokens, BERT's ends."""
+    if model.denoiser is not None:
+        return DENOISER
     if model.encoder is not None:
         return "an encoder beside the decoder"
     if any(isinstance(kind.attention, AttentionSpec) and not kind.attention.causal for kind in used_kinds(model)):

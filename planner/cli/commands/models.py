@@ -37,8 +37,14 @@ def list_builtin(server: flags.Server = None, output: flags.Output = OutputForma
     write_answer(rows, output, lambda: _list_table(rows))
 
 
-def show(model: Reference, server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
+def show(
+    model: Reference,
+    sample: flags.Sample = None,
+    server: flags.Server = None,
+    output: flags.Output = OutputFormat.TABLE,
+) -> None:
     """One model: parameters by module, FLOPs, and the whole description in JSON."""
+    from planner.cli.sample_size import sample_tokens
     from planner.model.parameters import parameters_by_module
     from planner.model.spec import ModelSpec
     from planner.operations.models import GET_MODEL
@@ -50,6 +56,8 @@ def show(model: Reference, server: flags.Server = None, output: flags.Output = O
     spec = read_document(ModelSpec, found.document, f"{service.address} {model}")
     facts = model_summary(spec.name, spec)
     data = {**facts, "parameters_by_module": parameters_by_module(spec), "spec": spec.model_dump(mode="json")}
+    if sample is not None:
+        data["sequence_length"] = sample_tokens(spec, sample)
     write_answer(data, output, lambda: _show_tables(spec, data))
 
 
@@ -79,7 +87,9 @@ def _show_tables(spec: ModelSpec, data: dict[str, Any]) -> list[RenderableType]:
     from planner.cli.render.tables import facts, heading, table
     from planner.model.flops import model_flops_per_token
 
-    sequence = min(spec.max_sequence_length, 8192)
+    sequence = data.get("sequence_length") or min(spec.max_sequence_length, 8192)
+    if spec.denoiser is not None:
+        sequence = data.get("sequence_length") or spec.max_sequence_length
     total = data["parameters"]
     modules = [(name, f"{number:,}", percent(number / total)) for name, number in data["parameters_by_module"].items()]
     return [
@@ -90,10 +100,22 @@ def _show_tables(spec: ModelSpec, data: dict[str, Any]) -> list[RenderableType]:
                 ("parameters", f"{total:,}  ({data['active_parameters']:,} active for a token)"),
                 ("layers", f"{spec.num_layers}, {len(spec.layer_kinds)} kind{'s' * (len(spec.layer_kinds) > 1)}"),
                 ("hidden size", f"{spec.hidden_size:,}"),
-                ("vocabulary", f"{spec.vocab_size:,}{' (tied)' if spec.tie_embeddings else ''}"),
+                *_reads(spec),
                 ("training", f"{count(model_flops_per_token(spec, sequence))}FLOPs a token at {sequence:,} tokens"),
             ]
         ),
         heading("Parameters"),
         table("", ("module", ">parameters", ">share"), modules),
+    ]
+
+
+def _reads(spec: ModelSpec) -> list[tuple[str, str]]:
+    """What goes in: a vocabulary, or latents and text."""
+    if spec.denoiser is None:
+        return [("vocabulary", f"{spec.vocab_size:,}{' (tied)' if spec.tie_embeddings else ''}")]
+    frames, height, width = spec.denoiser.usual_sample
+    place = "in the sequence" if spec.denoiser.text_in_sequence else "beside the sequence"
+    return [
+        ("sample", f"{frames}x{height}x{width}: {spec.max_sequence_length:,} tokens (frames x height x width)"),
+        ("text", f"{spec.denoiser.text_tokens:,} tokens, {place}"),
     ]

@@ -129,11 +129,10 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     limits = (max_step_time, min_tokens_per_s, objective, price, fits, prefer)
     space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, memory_margin, *limits)
     asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
-    shown = shown_beside(script, job, quiet)
-    wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown).checked()
+    wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown_beside(script, job, quiet))
     answered = _Answered(search_options(top, time_limit, seed), pool, pareto, not no_store, reuse, database)
     with opened_service(server, database, only_here=here | {"--no-store": no_store}, instead=HERE) as service:
-        _answer(service, asked, wanted, answered)
+        _answer(service, asked, wanted.checked(), answered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from planner.model.mixers.kinds import NormKind
 from planner.model.mixers.parts import projection
 from planner.model.operator import Operator
 from profiles.document import Document
@@ -29,6 +30,14 @@ class CrossAttentionSpec(Document):
     key_bias: bool = False
     value_bias: bool = False
     output_bias: bool = False
+    qk_norm: Literal["none", "per_head", "full_width"] = Field(
+        default="none", exclude_if=lambda kind: kind == "none", description="RMS norms of queries and keys"
+    )
+    norm: NormKind | Literal["absent"] | None = Field(
+        default=None,
+        exclude_if=lambda kind: kind is None,
+        description="the norm of its input, where it is not the layer's kind; absent = none",
+    )
     merged: bool = Field(
         default=False,
         exclude_if=lambda on: not on,
@@ -54,7 +63,7 @@ def cross_operators(cross: CrossAttentionSpec, hidden_size: int, *, input_from: 
     )
 
 
-def _seen(cross: CrossAttentionSpec, *, made_by: str) -> tuple[Operator, Operator]:
+def _seen(cross: CrossAttentionSpec, *, made_by: str) -> tuple[Operator, ...]:
     """Keys and values of the source, and their product with the queries that ``made_by`` makes."""
     width, kv_width = cross.num_heads * cross.head_dim, cross.num_kv_heads * cross.head_dim
     key_values = projection("cross_key_values", cross.source_width, 2 * kv_width, "column", keeps_input=False)
@@ -68,6 +77,7 @@ def _seen(cross: CrossAttentionSpec, *, made_by: str) -> tuple[Operator, Operato
     )
     return (
         key_values,
+        *_head_norms(cross),
         Operator(
             name="cross_core",
             op_class="attention",
@@ -86,4 +96,34 @@ def _seen(cross: CrossAttentionSpec, *, made_by: str) -> tuple[Operator, Operato
             saved_from="" if cross.merged else made_by,
             of_source=True,
         ),
+    )
+
+
+def _head_norms(cross: CrossAttentionSpec) -> tuple[Operator, ...]:
+    """Norms of queries and keys: one vector for all heads, or one as wide as all of them."""
+    if cross.qk_norm == "none":
+        return ()
+    widths = cross.num_heads * cross.head_dim, cross.num_kv_heads * cross.head_dim
+    return (
+        _norm("cross_query_norm", widths[0], cross, "cross_queries", of_source=False),
+        _norm("cross_key_norm", widths[1], cross, "cross_key_values", of_source=True),
+    )
+
+
+def _norm(name: str, width: int, cross: CrossAttentionSpec, made_by: str, *, of_source: bool) -> Operator:
+    per_head = cross.qk_norm == "per_head"
+    weights = cross.head_dim if per_head else width
+    return Operator(
+        name=name,
+        op_class="norm",
+        module="attention",
+        shard="heads",
+        parameters=weights,
+        replicated_parameters=weights if per_head else 0,
+        read_width=width,
+        write_width=width,
+        saved_width=width,
+        saved_shard="heads",
+        saved_from=made_by,
+        of_source=of_source,
     )

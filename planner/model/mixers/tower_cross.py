@@ -46,13 +46,9 @@ def tower_cross_operators(mixer: TowerCrossSpec, hidden_size: int, *, input_from
         key_bias=mixer.bias,
         value_bias=mixer.bias,
         output_bias=mixer.bias,
+        qk_norm="per_head" if mixer.head_norms else "none",
     )
-    queries, key_values, core, output = cross_operators(attention, hidden_size, input_from=input_from)
-    widths = mixer.num_heads * mixer.head_dim, mixer.num_kv_heads * mixer.head_dim
-    norms = (
-        _norm("cross_query_norm", widths[0], mixer.head_dim, "cross_queries", of_source=False),
-        _norm("cross_key_norm", widths[1], mixer.head_dim, "cross_key_values", of_source=True),
-    )
+    operators = cross_operators(attention, hidden_size, input_from=input_from)
     gates = Operator(
         name="cross_gates",
         op_class="activation",
@@ -64,25 +60,6 @@ def tower_cross_operators(mixer: TowerCrossSpec, hidden_size: int, *, input_from
         write_width=hidden_size,
         saved_width=hidden_size,
         saved_shard="sequence",
-        saved_from=output.name,
+        saved_from=operators[-1].name,
     )
-    head_norms = norms if mixer.head_norms else ()
-    return (queries, key_values, *head_norms, core, output, *((gates,) if mixer.gate_parameters else ()))
-
-
-def _norm(name: str, width: int, weights: int, made_by: str, *, of_source: bool) -> Operator:
-    """RMS norm of each head, with one vector for all of them."""
-    return Operator(
-        name=name,
-        op_class="norm",
-        module="attention",
-        shard="heads",
-        parameters=weights,
-        replicated_parameters=weights,
-        read_width=width,
-        write_width=width,
-        saved_width=width,
-        saved_shard="heads",
-        saved_from=made_by,
-        of_source=of_source,
-    )
+    return (*operators, *((gates,) if mixer.gate_parameters else ()))

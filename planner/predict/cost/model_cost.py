@@ -310,11 +310,12 @@ def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: 
     plain = embedding_operators(model)
     operators = _as_trained(plain, workload, hardware)
     sums = operator_sum(operators, keys, hardware)
-    _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
+    if model.vocab_size:
+        _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     saved, launches_s = np.zeros(len(keys)), launch_floor_s(operators, keys, hardware)
-    if model.encoder is not None:
-        if model.encoder.front is None:
-            _add_vocabulary_reduction(sums, keys.source, hardware, model.encoder.hidden_size or model.hidden_size)
+    if model.encoder is not None and model.encoder.front is None:
+        _add_vocabulary_reduction(sums, keys.source, hardware, model.encoder.hidden_size or model.hidden_size)
+    if model.encoder is not None or model.denoiser is not None:
         saved = encoder_end_bytes(operators, model, keys)
     if model.towers:
         saved = saved + add_towers(sums, launches_s, model, workload, keys, hardware)
@@ -331,7 +332,8 @@ def _head(
 ) -> EndTable:
     operators = _head_operators(model, workload, hardware)
     sums = operator_sum(operators, keys, hardware)
-    _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
+    if model.vocab_size:
+        _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     copied = _table_copy_parameters(model, workload, keys)
     sums.dense_parameters += copied[0]
     sums.frozen_dense_bytes += copied[1]

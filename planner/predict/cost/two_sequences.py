@@ -47,9 +47,11 @@ def widths_of(model: ModelSpec) -> list[int]:
 def encoder_end_bytes(operators: Sequence[Operator], model: ModelSpec, keys: LayerKeys) -> Array:
     """What stays until the backward pass at the encoder's end, its output among it, and biases made for a stack: [K].
 
+    Of a denoiser: what its entry keeps, latents' patches and text states.
     Biases of scores that a first layer makes for all layers of its stack stay also where layers are replayed.
     """
-    kept = working_bytes([operator for operator in operators if operator.of_source], keys)
+    ends = operators if model.denoiser is not None else [operator for operator in operators if operator.of_source]
+    kept = working_bytes(ends, keys)
     for kind, own in zip(model.layer_kinds, keys_by_kind(model, keys), strict=True):
         bias = kind.attention.position_bias if isinstance(kind.attention, AttentionSpec) else None
         if bias is not None and bias.serves:

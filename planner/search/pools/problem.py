@@ -119,8 +119,9 @@ class PoolsProblem(Document):
         found = contradictions(self.model, self.workload)
         if found:
             raise ValueError("; ".join(f"{pointer}: {message}" for pointer, message in found))
-        if self.model.encoder is not None or self.model.crossed_modality is not None:
-            raise ValueError("/model: layers that attend to an encoder or a tower are not cut into stages")
+        several = self.model.encoder is not None or self.model.denoiser is not None
+        if several or self.model.crossed_modality is not None:
+            raise ValueError("/model: layers that attend to an encoder, a tower or text states are not cut into stages")
         return self
 
     @model_validator(mode="after")

@@ -58,7 +58,7 @@ LORA = {"kind": "lora"}
 BROKEN: dict[str, list[RuleInput]] = {
     "K1": [given(training={"kind": "qlora"}), given(training={"kind": "full", "task": "dpo"})],
     "K2": [given(sequences=Sequences(kind="packed", mean=512))],
-    "K7": [given(model=builtin_model("t5-11b"))],
+    "K7": [given(model=builtin_model("t5-11b")), given(model=builtin_model("wan-2.1-14b"))],
     "L1": [given(model=make_model().model_copy(update={"family": "gpt2"}), training=LORA)],
     "L2": [given(model=make_model(tie_embeddings=True), training={**LORA, "ends": True})],
     "L4": [

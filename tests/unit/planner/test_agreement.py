@@ -17,6 +17,8 @@ from profiles.catalogue import load_cluster
 CASES: list[tuple[str, dict[str, Any], str]] = [
     ("t5-11b", {"training": {"kind": "lora"}}, "workload#/training"),
     ("t5-11b", {"sequences": {"kind": "packed", "mean": 100}}, "workload#/sequences"),
+    ("wan-2.1-14b", {"training": {"kind": "lora"}}, "workload#/training"),
+    ("wan-2.1-14b", {"sequences": {"kind": "packed", "mean": 100}}, "workload#/sequences"),
     ("llama-3.1-8b", {"source_length": 512}, "workload#/source_length"),
     ("llama-3.1-8b", {"training": {"kind": "full", "frozen_towers": ["vision"]}}, "workload#/training/frozen_towers"),
     ("llava-1.5-7b", {"audio_clips_per_sample": 2}, "workload#/audio_clips_per_sample"),
@@ -46,6 +48,7 @@ def test_no_document_holds_such_a_question(model: str, fields: dict[str, Any], w
         PoolsProblem(model=spec, clusters=(cluster,), workload=asked(fields))
 
 
-def test_pools_cut_no_encoder() -> None:
+@pytest.mark.parametrize("name", ["t5-11b", "wan-2.1-14b"])
+def test_pools_cut_no_second_sequence(name: str) -> None:
     with pytest.raises(ValidationError, match="not cut into stages"):
-        PoolsProblem(model=builtin_model("t5-11b"), clusters=(load_cluster("dgx-h100", 8),), workload=asked({}))
+        PoolsProblem(model=builtin_model(name), clusters=(load_cluster("dgx-h100", 8),), workload=asked({}))

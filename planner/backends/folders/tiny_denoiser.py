@@ -1,0 +1,46 @@
+"""The small form of a diffusion transformer: its class with small arguments, read as any other config."""
+
+from __future__ import annotations
+
+from planner.model.diffusers_config import model_from_diffusers_config
+from planner.model.spec import ModelSpec
+
+TEXT_TOKENS = 8
+_HEADS, _HEAD_DIM, _NARROW = 4, 16, 32
+_WIDTH = _HEADS * _HEAD_DIM
+_SMALL: dict[str, dict[str, object]] = {
+    "WanTransformer3DModel": {"ffn_dim": 4 * _WIDTH, "text_dim": _NARROW, "freq_dim": _NARROW},
+    "LTXVideoTransformer3DModel": {"cross_attention_dim": _WIDTH, "caption_channels": _NARROW},
+    "FluxTransformer2DModel": {
+        "joint_attention_dim": _NARROW,
+        "pooled_projection_dim": _NARROW,
+        "axes_dims_rope": [4, 6, 6],
+    },
+    "SD3Transformer2DModel": {
+        "caption_projection_dim": _WIDTH,
+        "joint_attention_dim": _NARROW,
+        "pooled_projection_dim": _NARROW,
+    },
+    "QwenImageTransformer2DModel": {"joint_attention_dim": _NARROW, "axes_dims_rope": [4, 6, 6]},
+}
+"""Widths by class; channels, patches, biases and norms stay."""
+
+
+def has_tiny_form(model: ModelSpec) -> bool:
+    """Whether the class of this diffusion transformer has small arguments."""
+    return model.denoiser is not None and model.denoiser.class_name in _SMALL
+
+
+def tiny_denoiser(model: ModelSpec, num_layers: int) -> ModelSpec:
+    """``model`` with ``num_layers`` small layers; of layers of one and of two streams some stay, where it has both."""
+    assert model.denoiser is not None
+    kind, config = model.denoiser.class_name, dict(model.denoiser.config)
+    layers: dict[str, object] = {"num_layers": num_layers}
+    if kind == "FluxTransformer2DModel":
+        joint = sum(run.count for run in model.layer_runs if model.layer_kinds[run.kind].joint is not None)
+        double = max(1, min(num_layers - 1, round(num_layers * joint / model.num_layers))) if joint else 0
+        double = num_layers if joint == model.num_layers else double
+        layers = {"num_layers": double, "num_single_layers": num_layers - double}
+    heads = {"num_attention_heads": _HEADS, "attention_head_dim": _HEAD_DIM}
+    data = {"_class_name": kind, **config, **heads, **layers, **_SMALL[kind]}
+    return model_from_diffusers_config(data, f"tiny-{model.name}", "the small form")

@@ -1,0 +1,52 @@
+"""``--sample``: the tokens of a picture or video on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.cli.problem_inputs import read_workload
+from planner.cli.sample_size import counted, sample_tokens
+from planner.cli.workload_flags import WorkloadFlags
+from planner.errors import DocumentInvalid
+from planner.model.builtin import builtin_model
+
+
+def _flags(sample: str | None, length: int | None = None) -> WorkloadFlags:
+    return WorkloadFlags(global_batch_size=64, sequence_length=length, sample=sample)
+
+
+def test_a_sample_becomes_the_sequence() -> None:
+    flags = counted(_flags("81x480x832"), builtin_model("wan-2.1-14b"))
+    assert read_workload(flags).sequence_length == 32_760
+
+
+def test_without_a_sample_flags_stay() -> None:
+    flags = _flags(None, 4096)
+    assert counted(flags, builtin_model("llama-2-7b")) is flags
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "said"),
+    [
+        ("llama-2-7b", "81x480x832", "only a diffusion transformer"),
+        ("wan-2.1-14b", "480x832", "is no sample"),
+        ("wan-2.1-14b", "81x480xwide", "is no sample"),
+        ("wan-2.1-14b", "81x480x-832", "is no sample"),
+        ("wan-2.1-14b", "81x480x9999999", "is no sample"),
+        ("wan-2.1-14b", "81x480x833", "do not divide"),
+    ],
+)
+def test_what_is_no_sample_is_told(model: str, text: str, said: str) -> None:
+    with pytest.raises(DocumentInvalid, match=said):
+        sample_tokens(builtin_model(model), text)
+
+
+def test_two_lengths_are_refused() -> None:
+    with pytest.raises(DocumentInvalid, match="one length"):
+        counted(_flags("81x480x832", 4096), builtin_model("wan-2.1-14b"))
+
+
+def test_where_no_model_is_read_the_tokens_are_asked_for() -> None:
+    with pytest.raises(DocumentInvalid) as caught:
+        read_workload(_flags("81x480x832"))
+    assert "--sequence-length" in str(caught.value)

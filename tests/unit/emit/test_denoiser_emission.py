@@ -1,0 +1,149 @@
+"""Accelerate's files of a diffusion transformer, its small form, and who refuses one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import pytest
+
+from planner.backends.accelerate.denoiser_script import of_denoiser
+from planner.backends.accelerate.space import violations
+from planner.backends.accelerate.write import training_script
+from planner.backends.asked import inside
+from planner.backends.deepspeed.denoiser_config import FED_CLASSES, latent_grid, sample_shape
+from planner.backends.deepspeed.model_config import why_not_buildable
+from planner.backends.emission.layout import layout_of
+from planner.backends.folders.shrink import on_one_rank, shrink
+from planner.backends.registry import backends, files_of, software
+from planner.backends.rules.legality import broken_rules, model_shape
+from planner.backends.rules.rule import rule_input
+from planner.errors import DocumentInvalid
+from planner.model.builtin import builtin_model
+from planner.model.diffusers_config import DENOISERS, model_from_diffusers_config
+from planner.model.spec import ModelSpec
+from planner.question.problem import Workload
+from planner.search.backend_rules import BackEndRules
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Relief, Strategy
+from tests.emitter import emitter
+from tests.plan_factory import make_plan
+from tests.round_trip import question
+
+emit = emitter("accelerate")
+GOOD = Strategy(dp_shard=4, zero_stage=3, num_microbatches=4)
+WITHOUT_FILES = ("hugging-face", "pytorch-fsdp", "unrestricted")
+
+
+def _read(kind: str, **keys: Any) -> ModelSpec:
+    return model_from_diffusers_config({"_class_name": kind, **keys}, "m", "config.json")
+
+
+def _workload(model: ModelSpec, **changes: Any) -> Workload:
+    return Workload(**({"global_batch_size": 16, "sequence_length": model.max_sequence_length} | changes))
+
+
+@pytest.mark.parametrize("kind", FED_CLASSES)
+def test_the_files_come_back_and_hold_a_sample(kind: str) -> None:
+    model = _read(kind, num_layers=8, **({"num_single_layers": 0} if kind.startswith("Flux") else {}))
+    plan = make_plan(GOOD, model, workload=_workload(model))
+    assert violations(rule_input(plan)) == []
+    files = emit(plan, "torchrun").files
+    assert json.loads(files["model_config.json"])["_class_name"] == kind
+    sample, denoiser = json.loads(files["training.json"])["sample"], model.denoiser
+    assert denoiser is not None
+    text = denoiser.text_tokens if denoiser.text_in_sequence else 0
+    assert prod(sample["grid"]) + text == plan.problem.workload.sequence_length
+    script = files["train_accelerate.py"]
+    compile(script, "train_accelerate.py", "exec")
+    for gone in ("transformers", "peft", "vocab", "tokens, following", "@"):
+        assert gone not in script
+    assert files_of(software("accelerate")).read(files) == (plan.chosen(), layout_of(plan))
+
+
+def test_a_piece_that_is_gone_is_told() -> None:
+    with pytest.raises(ValueError, match="does not hold this"):
+        of_denoiser(training_script().replace("class Samples:", "class Others:"), "WanTransformer3DModel")
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "grid", "shape"),
+    [
+        ("WanTransformer3DModel", {}, (26, 35, 36), (16, 26, 70, 72)),
+        ("WanTransformer3DModel", {"patch_size": [2, 2, 2], "in_channels": 36}, (26, 35, 36), (36, 52, 70, 72)),
+        ("LTXVideoTransformer3DModel", {}, (26, 35, 36), (32760, 128)),
+    ],
+)
+def test_latents_stand_on_a_grid_of_equal_sides(
+    kind: str, keys: dict[str, Any], grid: tuple[int, int, int], shape: tuple[int, ...]
+) -> None:
+    model = _read(kind, **keys)
+    assert model.denoiser is not None
+    assert latent_grid(model, 32760) == grid
+    assert sample_shape(model.denoiser, grid) == shape
+
+
+def test_pictures_have_one_frame_and_sides_that_positions_reach() -> None:
+    model = _read("SD3Transformer2DModel", pos_embed_max_size=64)
+    assert latent_grid(model, 64 * 64) == (1, 64, 64)
+    assert latent_grid(model, 65 * 64) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "rule"),
+    [
+        (builtin_model("wan-2.1-14b"), 32_771, "accelerate.A16"),  # a prime number
+        (_read("PixArtTransformer2DModel"), 4096, "accelerate.M1"),
+        (_read("CogVideoXTransformer3DModel"), 17_776, "accelerate.M1"),
+    ],
+)
+def test_what_the_script_cannot_feed_is_refused_by_rule(model: ModelSpec, tokens: int, rule: str) -> None:
+    plan = make_plan(GOOD, model, workload=_workload(model, sequence_length=tokens))
+    assert rule in {each.rule for each in violations(rule_input(plan))}
+
+
+def test_a_model_that_the_class_cannot_be_set_to_is_refused() -> None:
+    model = builtin_model("wan-2.1-14b")
+    layer = model.layer_kinds[0]
+    assert layer.mlp is not None
+    wider = layer.model_copy(update={"mlp": layer.mlp.model_copy(update={"intermediate_size": 64})})
+    assert "diffusers class" in (why_not_buildable(model.model_copy(update={"layer_kinds": (wider,)})) or "")
+
+
+@pytest.mark.parametrize("name", sorted(backends()))
+def test_every_other_back_end_with_files_refuses_wan_by_rule(name: str) -> None:
+    asked = question("wan-2.1-14b", "dgx-h100", 8, sequence_length=32760)
+    refused = BackEndRules(inside(asked, software(name))).always()
+    assert bool(refused) != (name in ("accelerate", *WITHOUT_FILES)), refused
+
+
+@pytest.mark.parametrize("kind", FED_CLASSES)
+def test_the_small_form_is_of_the_same_class(kind: str) -> None:
+    model = _read(kind)
+    small = shrink(make_plan(replace(GOOD, dp_shard=8), model, workload=_workload(model)), 2).plan
+    assert small.problem.model.family == kind
+    assert small.problem.model.hidden_size == 64
+    assert why_not_buildable(small.problem.model) is None
+    assert on_one_rank(small).chosen().world_size == 1
+
+
+@pytest.mark.parametrize("kind", sorted(set(DENOISERS) - set(FED_CLASSES)))
+def test_other_classes_have_no_small_form(kind: str) -> None:
+    model = _read(kind)
+    with pytest.raises(DocumentInvalid, match="no small form"):
+        shrink(make_plan(GOOD, model, workload=_workload(model)), 2)
+
+
+def test_neither_stages_nor_context_parallelism_are_legal() -> None:
+    model = builtin_model("wan-2.1-14b")
+    shape = model_shape(model, _workload(model), 4)
+    for strategy, reason in (
+        (replace(GOOD, dp_shard=2, pp=2), "denoiser_pipeline"),
+        (replace(GOOD, dp_shard=2, cp=2, cp_kind="ring"), "denoiser_context"),
+        (GOOD, None),
+    ):
+        rows = StrategyRows.of([strategy], (Relief(),))
+        broken = {rule.reason for rule, mask in broken_rules(rows, shape) if mask.any()}
+        assert (reason in broken) if reason else not {"denoiser_pipeline", "denoiser_context"} & broken
