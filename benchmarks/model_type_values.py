@@ -261,6 +261,13 @@ LISTED: dict[str, dict[str, Any]] = {
     },
     "encoder-decoder": _CROSSED,
     "vision-encoder-decoder": _CROSSED,
+    "florence2": {
+        "vision_config.projection_dim": 96,
+        "vision_config.depths": [1, 1, 2, 1],
+        "vision_config.embed_dim": [24, 48, 72, 96],
+        "vision_config.num_heads": [2, 2, 3, 3],
+        "vision_config.num_groups": [2, 4, 3, 3],
+    },
     "pix2struct": {"text_config.d_kv": 16},
     "led": {"attention_window": 8},
     "longt5": {"local_radius": 15},

@@ -47,12 +47,13 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
         workload["global_batch_size"] = batch
     if (length := flags.integer("seq-length", "encoder-seq-length")) is not None:
         workload["sequence_length"] = length
-    recipe = flags.text("fp8-recipe")
+    recipe, four = flags.text("fp8-recipe"), flags.has("fp4-format")
+    flags.text("fp4-recipe")  # nvfp4, or custom, which is taken as nvfp4
     if flags.has("fp8-format", "fp8"):
         workload["precision"] = "fp8"
         if recipe in FP8_RECIPES:
             workload["fp8_recipe"] = recipe
-    elif flags.has("fp4-format"):
+    elif four:
         workload |= {"precision": "fp8", "fp8_recipe": "nvfp4"}
     elif flags.has("bf16", "fp16"):
         workload["precision"] = "bf16" if flags.has("bf16") else "fp16"
@@ -105,6 +106,8 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...]
     ):
         if flags.has(flag):
             strategy[name] = True
+    if flags.has("fp8-param-gather") and flags.has("fp8-format", "fp8") and strategy.get("zero_stage") == 1:
+        strategy["fp8_parameters"] = True
     if flags.has("use-tp-pp-dp-mapping"):
         strategy["axis_order"] = "tp-cp-ep-pp-dp"
     return strategy, split.chunk_layers, launched_devices(flags)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import resource
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 
@@ -29,7 +29,7 @@ class Costs:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.seconds: Counter[str] = Counter()
+        self.seconds: dict[str, float] = {}
         self.collecting_s = 0.0
 
     @pytest.hookimpl(wrapper=True)
@@ -45,7 +45,7 @@ class Costs:
         """Set-up, call and tear-down of one test."""
         before = spent_s()
         done = yield
-        self.seconds[item.nodeid] += spent_s() - before
+        self.seconds[item.nodeid] = spent_s() - before
         return done
 
     def pytest_sessionfinish(self) -> None:
@@ -65,12 +65,13 @@ class Costs:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The dearest of all."""
         write = terminalreporter.write_line
-        files: Counter[str] = Counter()
+        files: dict[str, float] = defaultdict(float)
         for name, seconds in self.seconds.items():
             files[name.partition("::")[0]] += seconds
-        write(f"CPU seconds: collecting {self.collecting_s:.1f}, {len(self.seconds)} tests {self.seconds.total():.1f}")
+        all_s = sum(self.seconds.values())
+        write(f"CPU seconds: collecting {self.collecting_s:.1f}, {len(self.seconds)} tests {all_s:.1f}")
         for table in (files, self.seconds):
-            for name, seconds in table.most_common(DEAREST):
+            for name, seconds in sorted(table.items(), key=lambda each: -each[1])[:DEAREST]:
                 write(f"{seconds:9.2f}  {name}")
         target = self.config.getoption("--cpu-figures")
         if target:

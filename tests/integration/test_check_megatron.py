@@ -14,11 +14,12 @@ from planner.backends.checking.worker import Worker
 from planner.backends.emission.write import write_emission
 from planner.backends.folders.catalogue import parse_requirement
 from planner.backends.megatron.validator import request
+from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
 from tests.command_line import run_here
 from tests.emitter import emitter
 from tests.install_validators import OTHER_RELEASES
-from tests.plan_factory import make_plan
+from tests.plan_factory import make_cluster, make_plan
 from tests.validators import worker_or_skip
 
 emit = emitter("megatron")
@@ -55,6 +56,21 @@ def test_an_emitted_folder_is_accepted(folder: Path) -> None:
     assert (code, said["accepted"], said["version"]) == (0, True, "0.19.2"), said
     assert said["facts"]["layers_per_chunk"] == [1] * 8
     assert (said["facts"]["dp"], said["facts"]["num_microbatches"]) == (2, 8)
+
+
+def test_four_bit_products_are_accepted(tmp_path: Path) -> None:
+    worker_or_skip("megatron-core")
+    said = {"global_batch_size": 8, "sequence_length": 4096, "precision": "fp8", "fp8_recipe": "nvfp4"}
+    plan = make_plan(
+        Strategy(dp_shard=8),
+        backend="megatron",
+        cluster=make_cluster(8, architecture="blackwell"),
+        workload=Workload.model_validate(said),
+    )
+    folder = write_emission(emit(plan, "torchrun"), tmp_path / "out")
+    assert "--fp4-format e2m1" in (folder / "megatron.args").read_text()
+    code, found = verdict(str(folder), "--with", DEFAULT)
+    assert (code, found["accepted"]) == (0, True), found
 
 
 EDITS: dict[str, tuple[Callable[[Path], None], str, str]] = {

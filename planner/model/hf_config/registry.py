@@ -15,6 +15,8 @@ from planner.model.hf_config.crossed_towers import import_blip, import_idefics, 
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
+from planner.model.hf_config.florence_family import VISION as FLORENCE_VISION
+from planner.model.hf_config.florence_family import import_florence2
 from planner.model.hf_config.gemma_family import import_gemma
 from planner.model.hf_config.gpt_family import import_bloom, import_gpt2, import_gpt_neox, import_mpt, import_opt
 from planner.model.hf_config.image_models import import_image_model
@@ -90,6 +92,7 @@ TEXT_IMPORTERS: dict[str, Importer] = {
     "encoder-decoder": import_encoder_decoder,
     "vision-encoder-decoder": import_vision_encoder_decoder,
     "trocr": import_trocr,
+    "florence2": import_florence2,
     "pix2struct": import_pix2struct,
     "prophetnet": import_prophetnet,
     "llama": _dense("llama", LLAMA),
@@ -126,8 +129,8 @@ TEXT_IMPORTERS: dict[str, Importer] = {
 
 
 _NESTED_IMPORTERS: dict[str, Importer] = {family: _table(family, table) for family, table in NESTED.items()}
-_JOINED = ("encoder-decoder", "vision-encoder-decoder", "trocr", "pix2struct", "prophetnet", "t5gemma2")
-JOINED_PARTS = (*SECOND, *PIX2STRUCT_PARTS, "prophetnet", "trocr", "vit")
+_JOINED = ("encoder-decoder", "vision-encoder-decoder", "trocr", "pix2struct", "prophetnet", "t5gemma2", "florence2")
+JOINED_PARTS = (*SECOND, *PIX2STRUCT_PARTS, FLORENCE_VISION, "prophetnet", "trocr", "vit")
 """Classes of keys that these read."""
 _ALONE = {*BERTS, *BARTS, *T5S, *_JOINED, "whisper", "t5gemma", "xlnet"}
 """No decoders of next tokens: a tower in front of one of these would need a reader that knows both."""

@@ -132,9 +132,14 @@ class Hardware:
         return self.rates.casts and self.physics.eight_bit_inputs
 
     @property
-    def eight_bit_weights(self) -> bool:
-        """Whether this run keeps 8-bit copies of its layers' dense weights beside 16-bit ones."""
-        return self.rates.casts and self.physics.eight_bit_weights
+    def copy_bytes(self) -> float:
+        """Bytes of an element of the narrow copies that this run keeps of its layers' dense weights; 0 = none."""
+        return self.rates.gathered_bytes if self.physics.eight_bit_weights else 0.0
+
+    @property
+    def expert_copy_bytes(self) -> float:
+        """The same of its experts' weights."""
+        return self.rates.gathered_bytes if self.physics.eight_bit_experts else 0.0
 
     @property
     def meeting_s(self) -> float:

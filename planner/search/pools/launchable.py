@@ -38,7 +38,7 @@ def launchable_plan(plan: PoolsPlan) -> Plan:
         raise CheckFailed(f"{strategy.world_size} ranks on {cluster.num_devices} devices")
     software = the_software(problem.of_pool(0, problem.workload.global_batch_size))
     breakdown_s = {TERMS[name]: seconds for name, seconds in plan.breakdown_s.items()}
-    peak = _peak_flops_per_s(cluster, problem.workload.precision)
+    peak = _peak_flops_per_s(cluster, problem.workload.matmul_format)
     spread = software.release.physics.spread_at(strategy.world_size, experts=problem.model.has_experts)
     return Plan(
         problem=Problem(
