@@ -108,7 +108,7 @@ def made(model_type: str, changes: dict[str, Any]) -> Any:
         inner = top
         for depth, holder in enumerate(holders, 1):
             inner = inner.setdefault(holder, {"model_type": _nested_type(model_type, ".".join(holders[:depth]))})
-        inner[key] = value
+        inner[key] = copy.deepcopy(value)  # a whole part that a later path changes
     return AutoConfig.for_model(model_type, **top)
 
 

@@ -110,7 +110,10 @@ def class_defaults() -> dict[str, Any]:
     from planner.model.hf_config.vision_models import VISION_MODELS
 
     audio = {
+        "blip",
         "blip_2_qformer",
+        "blip_text_model",
+        "blip_vision_model",
         "idefics",
         "idefics_vision",
         "mllama_text_model",
@@ -155,6 +158,7 @@ def image_part_types() -> set[str]:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     from planner.model.hf_config.tables.images import IMAGE_MODELS
+    from planner.model.hf_config.tables.later_images import OPTIONAL_PARTS
 
     def within(config: Any) -> set[str]:
         found = set()
@@ -164,7 +168,7 @@ def image_part_types() -> set[str]:
                 found |= {part.model_type} | within(part)
         return found
 
-    return {kind for family in IMAGE_MODELS for kind in within(CONFIG_MAPPING[family]()) if kind}
+    return {kind for family in IMAGE_MODELS for kind in within(CONFIG_MAPPING[family]()) if kind} | OPTIONAL_PARTS
 
 
 def _listed(config: Any, base: set[str]) -> dict[str, Any]:

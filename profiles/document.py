@@ -17,7 +17,12 @@ class Document(BaseModel):
     """Base of every persisted type: immutable, no unknown keys, no NaN or infinity."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants", validate_default=True
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",
+        validate_default=True,
+        defer_build=True,
     )
 
     def canonical_json(self) -> str:

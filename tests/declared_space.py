@@ -17,6 +17,7 @@ from planner.search.reliefs import relief_choices
 from planner.strategy.relief_layers import policies
 from planner.strategy.rows import StrategyRows
 from planner.strategy.schedules import SCHEDULE_NAMES
+from solver.arrays import Ints
 
 COLUMNS = (
     *("tp", "sp", "cp", "ring", "ep", "etp", "pp", "vpp", "group", "schedule", "dp", "micro_batch_size"),
@@ -25,7 +26,9 @@ COLUMNS = (
 )
 NEUTRAL: dict[str, int | str | bool] = {
     **dict.fromkeys(("tp", "cp", "ep", "etp", "pp", "vpp", "dp", "dp_replicate", "dp_shard"), 1),
-    **dict.fromkeys(("sp", "optimizer_offload", "activation_offload", "overlap_tp", "overlap_ep"), False),
+    **dict.fromkeys(
+        ("sp", "optimizer_offload", "activation_offload", "overlap_tp", "overlap_ep", "fp8_parameters"), False
+    ),
     "recompute": "none",
     "zero_stage": 0,
     "schedule": "1f1b",
@@ -42,7 +45,19 @@ def all_rows(problem: Problem, num_devices: int) -> StrategyRows:
     ]
     order = ("tp", "cp", "pp", "dp", "ep", "etp", *_REST)
     table = np.array(found, dtype=np.int64).reshape(-1, len(order))
-    return StrategyRows(**{name: table[:, order.index(name)] for name in COLUMNS})
+    columns = {name: table[:, order.index(name)] for name in COLUMNS if name in order}
+    return StrategyRows(**columns, fp8_parameters=_stored_in_8_bit(problem, columns))
+
+
+def _stored_in_8_bit(problem: Problem, columns: dict[str, Ints]) -> Ints:
+    """Where a run in fp8 stores its weights so: with the distributed optimizer, offloaded under one recipe alone."""
+    pinned, workload = problem.constraints.pins.get("fp8_parameters"), problem.workload
+    if pinned is not None:
+        return np.full(len(columns["zero"]), int(pinned))
+    able = _columns(problem).fp8_parameters and workload.precision == "fp8"
+    able = able and workload.optimizer in ("adam", "adam_bf16_states", "adam_precision_aware", "sgd")
+    kept = (columns["optimizer_offload"] == 0) | (workload.fp8_recipe == "delayed")
+    return ((columns["zero"] == 1) & kept & able).astype(np.int64)
 
 
 _REST = (

@@ -48,7 +48,7 @@ class _Brake:
         own_s = time.process_time() - self.begun_s
         self.work(self.slower * own_s)
         if output.requires_grad:
-            output.register_hook(lambda _: self.work(BACKWARD * self.slower * own_s))
+            output.register_hook(lambda _: self.work(BACKWARD * self.slower * own_s))  # type: ignore[no-untyped-call]
 
     def work(self, seconds: float) -> None:
         """Matrix products for so long."""

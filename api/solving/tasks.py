@@ -15,6 +15,7 @@ from typing import Any
 from api.solving.watch import Watch
 from planner.operations.estimate import ESTIMATE, EstimateRequest
 from planner.operations.operation import Operation, Session, nothing_stored
+from planner.operations.pools import POOLS, PoolsRequest
 from planner.operations.registry import OPERATIONS
 from planner.operations.replan import REPLAN
 from planner.operations.script import READ_SCRIPT, ScriptRequest, script_answer
@@ -55,6 +56,11 @@ def estimate(payload: Payload, watch: Watch) -> bytes:
             "problem": payload["problem"] if payload["include_problem"] else None,
         }
     )
+
+
+def pools(payload: Payload, watch: Watch) -> bytes:
+    """A plan over several kinds of devices, and its launch files."""
+    return _in_order(POOLS.work(_session(watch), PoolsRequest.model_validate(payload)).model_dump(mode="json"))
 
 
 def script(payload: Payload, watch: Watch) -> bytes:
@@ -118,6 +124,7 @@ TASKS: dict[str, Task] = {
     **{each.task: partial(about_plan, each) for each in OPERATIONS if each.served == "view" or each is REPLAN},
     "plan": plan,
     ESTIMATE.task: estimate,
+    POOLS.task: pools,
     READ_SCRIPT.task: script,
     "emission": emission,
     "quick_plan": quick_plan,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -116,18 +115,16 @@ def pools_problem(model: str, clusters: tuple[Cluster, ...], work: WorkloadFlags
 def answer_pools(problem: PoolsProblem, time_limit_s: float | None, wanted: Wanted) -> None:
     """Plan, write and print.  Raises NoFeasiblePlan, BudgetSpent, and what writing launch files raises."""
     from planner.cli.render.pools import pools_report
+    from planner.operations.pools import pools_plan
     from planner.operations.reading import write_file
-    from planner.search.pools.assemble import assemble_pools_plan
-    from planner.search.pools.find import find_assignment
 
     names = ", ".join(
         f"{cluster.num_devices:,} x {cluster.pools[0].device.name} ({name})"
         for name, cluster in zip(problem.pool_names(), problem.clusters, strict=True)
     )
     talk(f"checked: {problem.model.name} on {names}", quiet=wanted.quiet)
-    start_s = time.perf_counter()
-    plan = assemble_pools_plan(problem, find_assignment(problem, time_limit_s))
-    wall_s = time.perf_counter() - start_s
+    planned = pools_plan(problem, time_limit_s)
+    plan, wall_s = planned.plan, planned.wall_s
     talk(f"searched in {wall_s:.2f} s, gap {plan.gap:.2%}; plans over several pools are not stored", quiet=wanted.quiet)
     if wanted.plan_out is not None:
         write_file(wanted.plan_out, to_json(plan.model_dump(mode="json")))
@@ -146,10 +143,7 @@ def answer_pools(problem: PoolsProblem, time_limit_s: float | None, wanted: Want
 
 def _emitted(plan: PoolsPlan, wanted: Wanted) -> dict[str, Any]:
     """Launch files of the back-end that the stages were planned for.  Raises what writing them raises."""
-    from planner.answers.replan.other_backend import PlanThere
-    from planner.backends.launch.settings import LaunchSettings
-    from planner.operations.emit import emission_view
-    from planner.search.pools.launchable import launchable_plan
+    from planner.operations.pools import pools_emission
 
-    view = emission_view(PlanThere(launchable_plan(plan), None), wanted.launcher, LaunchSettings())
+    view = pools_emission(plan, wanted.launcher)
     return emission_data(view, view.write(wanted.directory(wanted.emitted[0])))

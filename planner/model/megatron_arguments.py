@@ -19,8 +19,9 @@ account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split add-q
 context-parallel-size cp-comm-type data-parallel-sharding-strategy decoder-first-pipeline-num-layers
 decoder-last-pipeline-num-layers disable-bias-linear disable-pad-vocab-size encoder-seq-length exp-avg-dtype
 exp-avg-sq-dtype expert-model-parallel-size expert-tensor-parallel-size ffn-hidden-size
-fine-grained-activation-offloading fp16 fp8-format fp8-recipe global-batch-size grad-reduce-in-bf16
-group-query-attention hidden-size kv-channels kv-lora-rank main-params-dtype make-vocab-size-divisible-by
+fine-grained-activation-offloading fp16 fp8-format fp8-param-gather fp8-recipe global-batch-size
+grad-reduce-in-bf16 group-query-attention hidden-size kv-channels kv-lora-rank main-params-dtype
+make-vocab-size-divisible-by
 max-position-embeddings merge-file micro-batch-size microbatch-group-size-per-virtual-pipeline-stage moe-enable-deepep
 moe-ffn-hidden-size moe-flex-dispatcher-backend moe-layer-freq moe-layer-recompute moe-router-group-topk
 moe-router-num-groups moe-router-score-function moe-router-topk moe-shared-expert-gate
@@ -30,7 +31,8 @@ num-layers num-layers-per-virtual-pipeline-stage num-query-groups num-virtual-st
 optimizer-cpu-offload overlap-grad-reduce overlap-moe-expert-parallel-comm overlap-param-gather padded-vocab-size
 pipeline-model-parallel-layout pipeline-model-parallel-size position-embedding-type q-lora-rank qk-head-dim
 qk-layernorm qk-pos-emb-head-dim quick-geglu recompute-activations recompute-granularity recompute-method
-recompute-modules recompute-num-layers rotary-base rotary-percent seq-length sequence-parallel softmax-type
+recompute-modules recompute-num-layers rotary-base rotary-percent reuse-grad-buf-for-mxfp8-param-ag
+seq-length sequence-parallel softmax-type
 squared-relu swiglu tensor-model-parallel-size tokenizer-model tokenizer-type tp-comm-overlap
 untie-embeddings-and-output-weights use-distributed-optimizer use-megatron-fsdp use-precision-aware-optimizer
 use-rotary-position-embeddings use-torch-fsdp2 use-tp-pp-dp-mapping v-head-dim vocab-file vocab-size
@@ -179,7 +181,7 @@ dsa-indexer-use-sparse-loss dsa-kernel-backend empty-unused-memory-level enable-
 enable-full-sharding-in-hsdp encoder-num-layers ep-overlap-early-attn-memory-release experimental-attention-variant
 expert-tensor-parallel-num-weight-shards external-cuda-graph fine-grained-offloading-max-inflight-offloads
 first-last-layers-bf16 flash-attention-version fp16-lm-cross-entropy fp32-residual-connection
-fp4-param-gather fp4-quantizer-factory fp8-output-proj fp8-param-gather fp8-quantizer-factory
+fp4-param-gather fp4-quantizer-factory fp8-output-proj fp8-quantizer-factory
 freeze-all-layers fsdp-db-use-persist-buf-on-alloc-fail fsdp-double-buffer fsdp-manual-registration
 fused-residual-rmsnorm heterogeneous-layers-config-encoded-json heterogeneous-layers-config-path hidden-dropout
 hierarchical-context-parallel-sizes high-priority-a2a-comm-stream high-priority-stream-groups
@@ -209,7 +211,7 @@ num-channels num-layers-at-end-in-bf16 num-layers-at-start-in-bf16 offload-modul
 optimizer-offload-fraction outer-dp-sharding-strategy overlap-dispatch-backward-with-experts-wgrad
 overlap-p2p-communication-warmup-flush overlap-param-gather-with-optimizer-step patch-dim perform-rl-step
 pipeline-model-parallel-comm-backend qk-clip qk-l2-norm rampup-batch-size relative-attention-max-distance
-relative-attention-num-buckets reset-attention-mask reuse-grad-buf-for-mxfp8-param-ag
+relative-attention-num-buckets reset-attention-mask
 rl-offload-optimizer-during-inference rl-training-cuda-graphs rl-use-sequence-packing sft sharp-enabled-group
 skip-train spec step-batch-size-schedule suggested-communication-unit-size swin-backbone-type symmetric-ar-type
 te-precision-config-file tensor-parallel-num-weight-shards tokenizer-special-tokens

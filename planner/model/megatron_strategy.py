@@ -105,6 +105,8 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...]
     ):
         if flags.has(flag):
             strategy[name] = True
+    if flags.has("fp8-param-gather") and flags.has("fp8-format", "fp8") and strategy.get("zero_stage") == 1:
+        strategy["fp8_parameters"] = True
     if flags.has("use-tp-pp-dp-mapping"):
         strategy["axis_order"] = "tp-cp-ep-pp-dp"
     return strategy, split.chunk_layers, launched_devices(flags)

@@ -127,6 +127,8 @@ def _values(flags: MegatronFlags) -> list[str]:
         found.append(f"--optimizer {optimizer} (taken as adam)")
     recipes = set(flags.values_of("fp8-recipe")) - FP8_RECIPES
     found += [f"--fp8-recipe {recipe} (taken as one scale a tensor)" for recipe in sorted(recipes)]
+    if flags.has("fp8-param-gather") and flags.has("use-megatron-fsdp", "use-custom-fsdp"):
+        found.append("--fp8-param-gather with Megatron-FSDP (weights are predicted in 16 bit)")
     if dispatcher_of(flags) == "ncclep":
         found.append("--moe-flex-dispatcher-backend ncclep (taken as deepep)")
     return found

@@ -124,6 +124,7 @@ def moe_operators(moe: MoeSpec, hidden_size: int, *, input_from: str, input_kept
         _permute("dispatch", moe, moe.latent_size or hidden_size),
         *_experts(moe, moe.latent_size or hidden_size),
         *_unused(moe, moe.latent_size or hidden_size),
+        *_for_images(moe, hidden_size),
         _permute("combine", moe, moe.latent_size or hidden_size),
         *(_latent_projection("latent_up", hidden_size, moe) if moe.latent_size else ()),
         *(_shared_experts(moe, hidden_size, input_from) if moe.shared_intermediate_size else ()),
@@ -251,6 +252,33 @@ def _unused(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
         num_experts=moe.num_experts,
     )
     return (operator,)
+
+
+def _for_images(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
+    """Router and experts of tokens of images: memory; all tokens are taken as text, whose experts are not narrower."""
+    if moe.image_intermediate_size is None:
+        return ()
+    router = moe.num_experts * (hidden_size + (1 if moe.router_bias else 0))
+    width = (3 if moe.gated else 2) * moe.image_intermediate_size
+    experts = moe.num_experts * width * hidden_size
+    return (
+        Operator(
+            name="image_router",
+            op_class="gate",
+            module="moe",
+            shard="replicated",
+            parameters=router,
+            replicated_parameters=router,
+        ),
+        Operator(
+            name="image_experts",
+            op_class="gate",
+            module="moe",
+            shard="expert_column",
+            parameters=experts,
+            num_experts=moe.num_experts,
+        ),
+    )
 
 
 def _shared_experts(moe: MoeSpec, hidden_size: int, input_from: str) -> tuple[Operator, ...]:

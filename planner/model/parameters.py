@@ -19,6 +19,9 @@ from planner.model.operators import (
 )
 from planner.model.spec import LayerSpec, ModelSpec, Tower
 
+_UNMET = ("experts_unused", "image_experts")
+"""Operators whose weights no token of text meets."""
+
 
 def sum_parameters(operators: Iterable[Operator]) -> int:
     """Learned scalars of some operators, all experts included."""
@@ -92,7 +95,7 @@ def _idle_parameters(spec: ModelSpec, kind: int) -> int:
     attention = attention // layer.moe.num_experts * (layer.moe.num_experts - layer.moe.top_k)
     routed = sum_parameters(op for op in layer_operators(spec, kind) if op.op_class == "grouped_matmul")
     met = min(round(routed_rows(layer.moe)), layer.moe.num_experts)
-    unused = sum_parameters(op for op in layer_operators(spec, kind) if op.name == "experts_unused")
+    unused = sum_parameters(op for op in layer_operators(spec, kind) if op.name in _UNMET)
     return routed // layer.moe.num_experts * (layer.moe.num_experts - met) + unused + attention
 
 

@@ -94,6 +94,12 @@ class MoeSpec(Document):
         exclude_if=lambda count: not count,
         description="experts that give their input back: the router chooses among them too (longcat_flash)",
     )
+    image_intermediate_size: int | None = Field(
+        default=None,
+        gt=0,
+        exclude_if=lambda size: size is None,
+        description="width of as many experts, with a router, for tokens of images, not of text (ernie4_5_vl)",
+    )
     unused_up_experts: int = Field(
         default=0,
         ge=0,

@@ -64,8 +64,8 @@ class Session:
     """What is done with a new plan, and how long its search took, where that is known."""
     known: Callable[[Problem], Plan | None] = lambda problem: None
     """A stored plan that no search could better."""
-    keeping: Callable[[], Callable[[], object]] = lambda: lambda: None
-    """Raises DocumentInvalid where ``keep`` surely cannot; gives what gets ready for it, which takes a while."""
+    keeping: Callable[[], object] = lambda: None
+    """Gets ready for ``keep``, which takes a while; raises DocumentInvalid where it surely cannot."""
 
     def problem(self, question: Problem | dict[str, Any]) -> Problem:
         """A question that is complete: those who are asked elsewhere get parts, and complete them there."""

@@ -42,11 +42,10 @@ def _work(session: Session, asked: PlanningRequest) -> Planned:
     known = session.known(problem) if asked.reuse else None
     if known is not None:
         return Planned(known, "stored")
-    # What is no database is found before a long search, not after it; one is opened while the search waits.
-    open_database = session.keeping()
+    # What is no database is found before a long search, not after it; one is opened beside the search.
+    session.keeping()
     bounds = session.search or SearchOptions()
     bounds = replace(bounds, top_k=asked.top_k, time_limit_s=asked.time_limit_s, seed=asked.seed)
-    bounds = replace(bounds, meanwhile=open_database)
     start_s = time.perf_counter()
     plan = find_plan(problem, bounds, session.progress)
     wall_s = time.perf_counter() - start_s

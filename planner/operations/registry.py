@@ -18,6 +18,7 @@ from planner.operations.models import GET_MODEL, LIST_MODELS
 from planner.operations.operation import Operation
 from planner.operations.plan import PLAN
 from planner.operations.plans import GET_PLAN, LIST_PLANS
+from planner.operations.pools import POOLS
 from planner.operations.replan import REPLAN
 from planner.operations.script import READ_SCRIPT
 from planner.operations.sensitivity import SENSITIVITY
@@ -26,6 +27,7 @@ from planner.operations.throughput import THROUGHPUT
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
     PLAN,
+    POOLS,
     ESTIMATE,
     READ_SCRIPT,
     THROUGHPUT,

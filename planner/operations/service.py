@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ from planner.errors import Conflict, MeshwrightError, NotFound
 
 if TYPE_CHECKING:
     from planner.operations.emit import EmissionView
+    from planner.operations.keeper import Keeper
     from planner.operations.operation import Operation
     from planner.plan.plan import Plan
     from planner.question.problem import Problem
@@ -95,6 +97,7 @@ class LocalService:
         self._kept: dict[str, bool] = {}
         """Plans that are stored, and whether this command stored them."""
         self._store: Store | None = None
+        self._keeper: Keeper | None = None
         self._failure: Exception | None = None
 
     def call(
@@ -112,7 +115,8 @@ class LocalService:
 
         session = Session(self._plan, self._stored, search=search, progress=progress, keep=self._remember)
         if keep:
-            session = replace(session, keep=self._keep, known=self._known, keeping=self._keeping)
+            keeping = partial(self._keeping, 1 if search is None else search.processes)
+            session = replace(session, keep=self._keep, known=self._known, keeping=keeping)
         try:
             return operation.work(session, asked)
         except MeshwrightError as error:
@@ -135,7 +139,10 @@ class LocalService:
         """See ``Service``."""
         if not self._kept.get(plan_id):
             return ""
-        return f"stored in {self._stored().address}; next: meshwright explain {plan_id[:12]}"
+        from planner.store.address import database_url, sqlite_path
+
+        where = sqlite_path(database_url(self._database)) or self._stored().address
+        return f"stored in {where}; next: meshwright explain {plan_id[:12]}"
 
     def wrote(self, view: EmissionView) -> None:
         """See ``Service``: those of plans that this command stored or found are recorded beside them."""
@@ -161,19 +168,20 @@ class LocalService:
 
     def _keep(self, plan: Plan, wall_s: float | None) -> None:
         self._remember(plan)
-        if self._attempt(lambda: self._stored().save_plan(plan, wall_s)):
+        keeper, self._keeper = self._keeper, None
+        if (keeper and keeper.save(plan, wall_s)) or self._attempt(lambda: self._stored().save_plan(plan, wall_s)):
             self._kept[plan.plan_id] = True
 
-    def _keeping(self) -> Callable[[], object]:
-        from planner.store.address import database_url
+    def _keeping(self, processes: int) -> None:
+        from planner.operations.keeper import Keeper
+        from planner.search.beside import can_fork
+        from planner.store.address import database_url, sqlite_path
 
-        database_url(self._database)
-        return self._open
-
-    def _open(self) -> None:
-        """Open the database; that it cannot be is told when something is stored."""
-        with suppress(MeshwrightError):
-            self._stored()
+        address = database_url(self._database)
+        in_memory = address.startswith("sqlite") and sqlite_path(address) is None
+        if self._store is None and not in_memory and can_fork(processes):
+            self._keeper = Keeper(self._database)
+            self._opened.callback(self._keeper.stop)
 
     def _known(self, problem: Problem) -> Plan | None:
         from planner.store.errors import StoreError

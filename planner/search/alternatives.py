@@ -200,7 +200,7 @@ def _close_bounds_s(unsolved: Sequence[Unsolved], below_s: float, costs: CostMod
     bounds_s = np.zeros(len(unsolved))
     for table in {id(one.table): one.table for one in unsolved}.values():
         at = np.array([place for place, one in enumerate(unsolved) if one.table is table])
-        rows, cost = joined([unsolved[place].row for place in at]), joined([unsolved[place].cost for place in at])
+        rows, cost = _side_by_side([unsolved[place] for place in at.tolist()])
         reliefs, relief = np.unique(rows.relief, return_inverse=True)
         place = np.arange(len(at))
         loose_s = np.full((len(reliefs), len(at)), np.inf)
@@ -208,6 +208,17 @@ def _close_bounds_s(unsolved: Sequence[Unsolved], below_s: float, costs: CostMod
         leaves = Leaves(BoundTerms(costs, rows, cost), reliefs.tolist(), table, loose_s, place)
         bounds_s[at] = DealtBounds(leaves, rules, lambda: below_s).bounds_s(relief * len(at) + place, below_s)
     return list(bounds_s.tolist())
+
+
+def _side_by_side(unsolved: Sequence[Unsolved]) -> tuple[StrategyRows, RowCost]:
+    """Strategies as rows one after the other, with their costs; those that were written out together are taken so."""
+    places: dict[int, list[int]] = {}
+    for place, one in enumerate(unsolved):
+        places.setdefault(id(one.written), []).append(place)
+    order = np.argsort(np.concatenate([np.array(some) for some in places.values()]))
+    written = [(unsolved[some[0]].written, np.array([unsolved[at].at for at in some])) for some in places.values()]
+    rows = joined([one.rows.take(at) for one, at in written])
+    return rows.take(order), take(joined([take(one.cost, at) for one, at in written]), order)
 
 
 def _degrees_of(leaves: Leaves, index: Ints) -> tuple[list[Degrees], Ints]:

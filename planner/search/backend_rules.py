@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 
 from planner.backends.asked import inside, the_software, why_not_these_devices
 from planner.backends.backend import Software
@@ -25,7 +26,7 @@ class BackEndRules:
 
     def refuses(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> bool:
         """Whether the back-end cannot run the strategy (with this split, once there is one)."""
-        if self._refuses_all or self._unknown_dispatcher(strategy):
+        if self._refuses_all or self._unknown_dispatcher(strategy) or self._wide_weights(strategy):
             return True
         return self._space.rules.refuses(self.given(strategy, chunk_layers))
 
@@ -49,6 +50,10 @@ class BackEndRules:
         if unknown := self._unknown_dispatcher(strategy):
             source = "columns of its space (dispatchers)"
             found.append(Finding(f"{self.software.name}.dispatcher", unknown, source, fields=("dispatcher",)))
+        if self._wide_weights(strategy):
+            wrong = "it stores weights in 16 bit (fp8_parameters)"
+            source = "columns of its space (fp8_parameters)"
+            found.append(Finding(f"{self.software.name}.fp8_parameters", wrong, source, fields=("fp8_parameters",)))
         return found
 
     def _unknown_dispatcher(self, strategy: Strategy) -> str:
@@ -58,11 +63,20 @@ class BackEndRules:
             return ""
         return f"routed tokens are sent by {' or '.join(known)}, not {strategy.dispatcher} (dispatcher)"
 
+    def _wide_weights(self, strategy: Strategy) -> bool:
+        """Whether 8-bit weights are asked of a back-end that has none."""
+        return strategy.fp8_parameters and not self._space.columns.fp8_parameters
+
     def dispatcher(self, ep: int, etp: int) -> Dispatcher:
         """How the back-end sends routed tokens where nobody says it: nothing to send without expert parallelism."""
         if ep == 1:
             return "alltoall"
         return self._space.dispatcher(self.given(Strategy(ep=ep, etp=etp)))
+
+    def checks(self) -> list[Callable[[RuleInput], bool]]:
+        """The parts of ``refuses``: a strategy without a split is refused where one of them is true."""
+        rules = [partial(_breaks, rule) for rule in self._space.rules.strategy_rules]
+        return [lambda given: self._refuses_all or bool(self._unknown_dispatcher(given.strategy)), *rules]
 
     def breaking(self, strategy: Strategy) -> list[SpaceRule]:
         """The rules themselves that a strategy breaks, beside those about the model alone."""
@@ -91,6 +105,10 @@ class BackEndRules:
             nic_transport=self._nic_transport,
             layers_per_chunk=chunk_layers,
         )
+
+
+def _breaks(rule: SpaceRule, given: RuleInput) -> bool:
+    return rule.check(given) is not None
 
 
 def why_none_there(wanted: Software, problem: Problem) -> list[str]:

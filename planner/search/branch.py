@@ -27,7 +27,7 @@ from planner.search.batches import FIRST_BATCH, FIRST_LAYOUTS, MANY_CORES, MANY_
 from planner.search.core_waves import CoreWaves, Wave
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.dealt_later import Collected, DealtLater
-from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, EarlyRules
+from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, EarlyRules, KeptVerdicts
 from planner.search.leaves import Leaves
 from planner.search.line_split import LeftOpen
 from planner.search.look_ahead import JUST_ABOVE, guesses_s, plain_part, promising_cores, promising_layouts
@@ -61,6 +61,7 @@ class Search:
         self.limits = MemoryLimits(self.rules.limit_bytes, self.rules.host_limit_bytes)
         self.backend_rules = BackEndRules(problem)
         self.early_rules = EarlyRules(self.backend_rules, self._strategy)
+        self._verdicts = KeptVerdicts(self.backend_rules, self._strategy)
         self.result = SearchResult()
         self.deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
         self.fastest_s = float("inf")
@@ -334,7 +335,7 @@ class Search:
         self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=rest_s)))
 
     def _cannot_run(self, rows: StrategyRows, at: int = 0) -> bool:
-        return self.backend_rules.refuses(self._strategy(rows, at))
+        return self._verdicts.refuses(rows, at)
 
     def _strategy(self, rows: StrategyRows, at: int) -> Strategy:
         return rows.strategy(at, self.costs.reliefs)

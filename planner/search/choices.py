@@ -1,10 +1,10 @@
 """The values that each part of a strategy may take: the declared space, narrowed by pins and forbids.
 
-Degrees range over *all* divisors, not only powers of two.  Four switches take one value where the back-end can run it,
+Degrees range over *all* divisors, not only powers of two.  Five switches take one value where the back-end can run it,
 because it is never worse in the cost model (overlap costs at most what it hides): ``overlap_tp`` (on with sp),
-``overlap_ep``, ``overlap_grad_reduce`` and ``overlap_param_gather``; pin them to see the other value.  ``dispatcher``
-is the one that the back-end takes for the degrees of the experts and the devices (docs/decisions/0053); pin it for
-another.
+``overlap_ep``, ``overlap_grad_reduce``, ``overlap_param_gather`` and ``fp8_parameters``; pin them to see the other
+value.  ``dispatcher`` is the one that the back-end takes for the degrees of the experts and the devices
+(docs/decisions/0053); pin it for another.
 """
 
 from __future__ import annotations

@@ -40,4 +40,5 @@ def core_rows(columns: NDArray[np.int64]) -> StrategyRows:
         optimizer_offload=zeros,
         overlap_grad=ones,
         overlap_param=ones,
+        fp8_parameters=zeros,
     )

@@ -12,12 +12,13 @@ Shape letter: R rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from planner.backends.rules.rule import SpaceRule
+from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.search.backend_rules import BackEndRules
 from planner.strategy.rows import COLUMN_OF_FIELD, COLUMNS, StrategyRows, first_of_each
 from planner.strategy.strategy import Strategy
@@ -30,10 +31,15 @@ OF_CORES = frozenset(
 )
 OF_LAYOUTS = OF_CORES | {"schedule", "vpp", "microbatch_group_size", "axis_order"}
 OF_SHARDINGS = OF_LAYOUTS | {
-    *("dp_replicate", "dp_shard", "zero_stage", "optimizer_offload", "overlap_grad_reduce", "overlap_param_gather")
+    *("dp_replicate", "dp_shard", "zero_stage", "optimizer_offload", "overlap_grad_reduce", "overlap_param_gather"),
+    "fp8_parameters",
 }
 """Fields that are decided at each level of the space; the rest, of memory relief, is decided by the leaf."""
-_MORE: dict[str, tuple[str, ...]] = {"cp_kind": ("cp",), "dp_shard": ("dp", "dp_replicate")}
+COMPLETE = FIELDS | {"dp"}
+_MORE: dict[str, tuple[str, ...]] = {
+    **{"cp_kind": ("cp",), "dp_shard": ("dp", "dp_replicate")},
+    **dict.fromkeys(("recompute", "recompute_modules", "activation_offload"), ("relief",)),
+}
 """Columns that say a field together with its own, or where it has none."""
 
 
@@ -101,6 +107,54 @@ class EarlyRules:
             return rule.check(self._rules.given(watched)) is not None
         except _NotDecided:
             return False
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What a check said of the values in the columns that hold what it reads."""
+
+    check: Callable[[RuleInput], bool]
+    reads: set[str] = field(default_factory=set)
+    values_of: Callable[[list[int]], object] = lambda values: None
+    said: dict[object, bool] = field(default_factory=dict)
+
+
+class KeptVerdicts:
+    """Whether the back-end refuses complete strategies: each rule is asked once about the values that it reads."""
+
+    def __init__(self, rules: BackEndRules, strategy: Callable[[StrategyRows, int], Strategy]) -> None:
+        """``strategy`` gives the strategy in a row."""
+        self._rules, self._strategy = rules, strategy
+        self._kept = [_Kept(check) for check in rules.checks()]
+        self._rows_of_values: StrategyRows | None = None
+        self._values: list[list[int]] = []
+
+    def refuses(self, rows: StrategyRows, at: int) -> bool:
+        """The same as ``BackEndRules.refuses`` of the strategy in row ``at``."""
+        if rows is not self._rows_of_values:
+            self._values = np.stack([getattr(rows, name) for name in COLUMNS], axis=1).tolist()
+            self._rows_of_values = rows
+        values, given = self._values[at], None
+        for kept in self._kept:
+            said = kept.said.get(kept.values_of(values))
+            if said is None:
+                given = given or self._rules.given(_watched(self._strategy(rows, at), COMPLETE, kept.reads))
+                said = self._asked(kept, values, given)
+            if said:
+                return True
+        return False
+
+    @staticmethod
+    def _asked(kept: _Kept, values: list[int], given: RuleInput) -> bool:
+        """What a check says of a watched strategy, kept from now on."""
+        object.__setattr__(given.strategy, "read", kept.reads)
+        known, refused = len(kept.reads), kept.check(given)
+        if len(kept.reads) > known:
+            # A verdict holds for all that agree in the fields that it read.
+            kept.values_of = itemgetter(*(COLUMNS.index(name) for name in _columns(kept.reads)))
+            kept.said.clear()
+        kept.said[kept.values_of(values)] = refused
+        return refused
 
 
 def _watched(strategy: Strategy, decided: frozenset[str], reads: set[str]) -> Strategy:

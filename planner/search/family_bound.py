@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner.predict.cost.data_parallel import TailCost
 from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.predict.stage_memory import StageMemory, end_seconds, head_stage, stage_memory
 from planner.search.bound import BACK_WHOLE, Schedules
@@ -158,7 +159,7 @@ class FamilyBound:
         if len(row) == 0:
             return np.zeros(0)
         dense, expert = self._parameters(layers, row, member)
-        tails = self.costs.tail_parts_s(take(self.cost, row), dense.max(axis=1), expert.max(axis=1))
+        tails = self.costs.tail_parts_s(take(TailCost.of(self.cost), row), dense.max(axis=1), expert.max(axis=1))
         return tails[0] + tails[1]
 
 

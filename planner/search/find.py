@@ -82,8 +82,6 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
         answers = (
             backend_answers(compared.entries, best.step_time_s) if len(compared.entries) > 1 and options.compare else ()
         )
-        if forks and options.meanwhile is not None:
-            options.meanwhile()
         free = beside.free.answer
         chosen, others = beside.recommended.answer or best, beside.others(options.top_k)
     proved = compared.complete or compared.lower_bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)

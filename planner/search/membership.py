@@ -22,7 +22,9 @@ from planner.search.space import Space
 from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.strategy import Strategy
 
-SET_BY_THE_SEARCH = ("overlap_grad_reduce", "overlap_param_gather", "overlap_tp", "overlap_ep", "dispatcher")
+SET_BY_THE_SEARCH = (
+    *("overlap_grad_reduce", "overlap_param_gather", "overlap_tp", "overlap_ep", "dispatcher", "fp8_parameters"),
+)
 PINNED = (
     *("tp", "sp", "cp", "cp_kind", "ep", "etp", "pp", "vpp", "dp_replicate", "dp_shard", "micro_batch_size"),
     *("num_microbatches", "schedule", "microbatch_group_size", "zero_stage", "optimizer_offload", "axis_order"),

@@ -14,7 +14,6 @@ class SearchOptions:
     ``stop``: asked often while searching; True ends the search as an expired time limit does, best plan and bound kept.
     ``compare``: whether every back-end that was asked gets an answer of its own, or only the fastest one counts.
     ``processes``: 2 lets parts run beside each other (``planner.search.beside``); the answer is the same.
-    ``meanwhile``: called once where this process would only wait for the others.
     """
 
     top_k: int = 3
@@ -23,7 +22,6 @@ class SearchOptions:
     stop: Callable[[], bool] | None = None
     compare: bool = True
     processes: int = 1
-    meanwhile: Callable[[], object] | None = None
 
 
 @dataclass(slots=True)

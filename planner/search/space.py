@@ -17,6 +17,7 @@ import numpy as np
 
 from planner.backends.asked import the_software
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.fp8_parameters import fp8_parameters_problem
 from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.question.problem import Problem
 from planner.search.backend_rules import BackEndRules
@@ -32,7 +33,7 @@ from planner.strategy.strategy import DISPATCHERS
 from solver.arrays import Ints
 
 SCHEDULE_COLUMNS = ("schedule", "vpp", "group", "pp_inner")
-SHARDING_COLUMNS = ("dp_replicate", "zero", "optimizer_offload", "overlap_grad", "overlap_param")
+SHARDING_COLUMNS = ("dp_replicate", "zero", "optimizer_offload", "overlap_grad", "overlap_param", "fp8_parameters")
 _NO_PIPELINE = ("1f1b",)
 _SHARDING_REASONS = ("replicate", "hsdp", "optimizer_offload")
 _LAYOUT_REASONS = ("layers", "inner_layers", "chunks", "interleaved", "v_microbatches", "axis_order")
@@ -349,11 +350,11 @@ class Space:
         return [value for value in allowed if pinned is None or value == int(pinned)]
 
     def _sharding_table(self, dp: int, pp: int) -> Ints:
-        """``SHARDING_COLUMNS`` choices; only sharded optimizers are offloaded: [C, 5]."""
+        """``SHARDING_COLUMNS`` choices; only sharded optimizers are offloaded: [C, 6]."""
         cached = self._tables.get((1, pp, dp))
         if cached is None:
             rows = [
-                (replicate, zero, offload, reduces, gathers)
+                (replicate, zero, offload, reduces, gathers, self._fp8_parameters(zero, offload))
                 for zero in self._zero_stages(pp)
                 for replicate in (divisors(dp) if self._hybrid(zero) else [1])
                 if not self._off("dp_replicate", replicate) and not self._off("dp_shard", dp // replicate)
@@ -364,6 +365,13 @@ class Space:
             cached = np.array(rows, dtype=np.int64).reshape(-1, len(SHARDING_COLUMNS))
             self._tables[(1, pp, dp)] = cached
         return cached
+
+    def _fp8_parameters(self, zero: int, offload: int) -> int:
+        """Whether weights are stored in 8 bit: pinned, or wherever the back-end can, which is never more or slower."""
+        pinned = self.pins.get("fp8_parameters")
+        if pinned is not None or not self.columns.fp8_parameters:
+            return int(pinned or False)
+        return int(fp8_parameters_problem(self.problem.workload, zero, optimizer_offload=offload > 0) is None)
 
     def _hybrid(self, zero: int) -> bool:
         return self.columns.hybrid_sharding and zero in self.columns.hybrid_zero_stages

@@ -113,6 +113,7 @@ FIELDS = (
         DISPATCHERS,
         neutral="alltoall",
     ),
+    _switch("fp8_parameters", "weights of layers stored and gathered in 8 bit, with precision fp8"),
     StrategyField(
         "axis_order",
         "order of the axes over the ranks, innermost first",

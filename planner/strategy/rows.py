@@ -47,6 +47,7 @@ class StrategyRows:
     optimizer_offload: Ints
     overlap_grad: Ints
     overlap_param: Ints
+    fp8_parameters: Ints
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -98,6 +99,7 @@ class StrategyRows:
             overlap_tp=bool(self.overlap_tp[row]),
             overlap_ep=bool(self.overlap_ep[row]),
             dispatcher=DISPATCHERS[int(self.dispatcher[row])],
+            fp8_parameters=bool(self.fp8_parameters[row]),
             axis_order="tp-cp-ep-pp-dp" if self.pp_inner[row] else "tp-cp-ep-dp-pp",
         )
 
@@ -212,4 +214,5 @@ def _columns(strategy: Strategy, reliefs: Sequence[Relief]) -> tuple[int, ...]:
         int(strategy.optimizer_offload),
         int(strategy.overlap_grad_reduce),
         int(strategy.overlap_param_gather),
+        int(strategy.fp8_parameters),
     )

@@ -69,6 +69,8 @@ class Strategy:
     overlap_ep: bool = False
     dispatcher: Dispatcher = "alltoall"
     """How routed tokens reach their experts; without expert parallelism (ep = 1) all are one."""
+    fp8_parameters: bool = False
+    """With precision fp8: weights of layers are stored and gathered in 8 bit, without 16-bit ones beside them."""
     axis_order: AxisOrder = "tp-cp-ep-dp-pp"
 
     @property

@@ -47,6 +47,7 @@ _IMAGES: dict[str, tuple[dict[str, Any], Any]] = {
         },
     ),
     "ovis2": ({}, lambda: {"pixel_values": _pixels(224)}),
+    "step3p7": ({"vision_config.image_size": 280}, lambda: {"pixel_values": _pixels(280)}),
     "vipllava": (
         {"vision_feature_layer": [-2, -3, 1], "vision_config.image_size": 224},
         lambda: {"pixel_values": _pixels(224)},

@@ -8,7 +8,7 @@ import pytest
 from planner.model.load import load_model
 from planner.question.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.backend_rules import BackEndRules
-from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, EarlyRules
+from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, EarlyRules, KeptVerdicts
 from planner.search.reliefs import relief_choices
 from planner.search.sample import random_strategies
 from planner.strategy.rows import StrategyRows
@@ -48,6 +48,9 @@ def test_what_falls_early_is_refused_when_it_is_complete(backend: str, model: st
     refused, early = np.array([rules.refuses(each) for each in drawn]), EarlyRules(rules, strategy)
     assert refused.any()
     assert not early.refused(rows, OF_SHARDINGS).any(), "no rule is asked before it refused something"
+    kept, places = KeptVerdicts(rules, strategy), range(len(drawn))
+    assert [kept.refuses(rows, at) for at in places] == refused.tolist()
+    assert [kept.refuses(rows.slice(at, at + 1), 0) for at in places] == refused.tolist(), "asked a second time"
     assert early.learn(drawn[int(np.flatnonzero(refused)[0])])
     for each in drawn:
         early.learn(each)

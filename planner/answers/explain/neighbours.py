@@ -168,6 +168,8 @@ def _coherent(made: Strategy, base: Strategy, wanted: Mapping[str, Any]) -> Stra
         follow["recompute_modules"] = ("attention_core",)
     if made.ep == 1:
         follow |= {"overlap_ep": False, "dispatcher": "alltoall"}
+    if made.zero_stage != 1:
+        follow["fp8_parameters"] = False
     return replace(made, **{key: value for key, value in follow.items() if key not in wanted})
 
 

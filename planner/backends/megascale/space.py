@@ -15,9 +15,11 @@ from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleTable
 from planner.backends.rules.token_mixers import decoders_only
 from planner.backends.rules.training_kinds import training_kinds
+from planner.question.optimizers import OptimizerName
 
 PACKED = packed_sequences("MegaScale (NSDI 2024): not said")
-OPTIMIZERS = optimizers("arXiv 2402.15627, section 3.1: LAMB beside Adam, which is no word here", has=("adam",))
+ADAM: tuple[OptimizerName, ...] = ("adam",)
+OPTIMIZERS = optimizers("arXiv 2402.15627, section 3.1: LAMB beside Adam, which is no word here", has=ADAM)
 RECIPES = fp8_recipes("arXiv 2402.15627: bf16", has=())
 SPACE = Space(
     columns=Columns(

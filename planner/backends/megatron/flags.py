@@ -14,6 +14,7 @@ from planner.backends.megatron.recompute import MODULE_FLAGS, offload_modules
 from planner.backends.megatron.token_mixers import PATTERN, pattern, way
 from planner.backends.rules.rule import rule_input
 from planner.plan.plan import Plan
+from planner.predict.cost.step_payload import EIGHT_BIT_GATHERS
 from planner.predict.memory.states import REDUCED
 from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
@@ -41,6 +42,7 @@ OWN_SWITCHES = {
     "overlap_tp": "--tp-comm-overlap",
     "overlap_ep": "--overlap-moe-expert-parallel-comm",
     "optimizer_offload": "--optimizer-cpu-offload",
+    "fp8_parameters": "--fp8-param-gather",
 }
 """Those that MindSpeed spells otherwise."""
 GROUP_SIZE = "--microbatch-group-size-per-virtual-pipeline-stage"
@@ -153,6 +155,9 @@ def precision_flags(strategy: Strategy, workload: Workload, architecture: str) -
     elif workload.precision == "fp8":
         recipe = workload.fp8_recipe or ("mxfp8" if is_blackwell_or_later(architecture) else "tensorwise")
         flags |= {"--fp8-format": ("e4m3" if recipe in BLOCK_SCALED else "hybrid",), "--fp8-recipe": (recipe,)}
+        flags |= switch_flags(strategy, OWN_SWITCHES, "fp8_parameters")
+        if strategy.fp8_parameters and recipe not in EIGHT_BIT_GATHERS:
+            flags["--reuse-grad-buf-for-mxfp8-param-ag"] = ()
     if workload.gradient_dtype == "bf16":
         flags["--grad-reduce-in-bf16"] = ()
     return flags | optimizer_flags(strategy, workload)

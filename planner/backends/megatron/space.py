@@ -28,6 +28,7 @@ from planner.backends.rules.divisibility import (
     positions,
     sequence_parallel,
 )
+from planner.backends.rules.fp8_parameters import fp8_parameters
 from planner.backends.rules.fp8_recipes import EVERY_RECIPE, fp8_recipes
 from planner.backends.rules.optimizers import optimizers
 from planner.backends.rules.packed_sequences import CONCATENATED, packed_context, packed_sequences
@@ -311,6 +312,12 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         dispatcher_problem,
         ("dispatcher", "ep", "etp", "overlap_ep"),
     ),
+    SpaceRule(
+        "A27",
+        f"{_VALIDATE}:1060-1062, 1808",
+        fp8_parameters,
+        ("fp8_parameters", "zero_stage", "optimizer_offload"),
+    ),
     SpaceRule("C1", f"{_GROUPS}:882", _expert_grid, ("etp", "ep", "tp", "cp", "dp")),
     SpaceRule("C2", f"{_GROUPS}:898", _axis_order, ("axis_order", "etp", "ep", "tp", "cp")),
     SpaceRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances, ("dp_replicate", "ep")),
@@ -381,6 +388,7 @@ SPACE = Space(
         schedules=("1f1b", "interleaved"),
         overlap_ep=(True, False),
         dispatchers=("alltoall", "allgather", "deepep", "hybridep"),
+        fp8_parameters=True,
         uniform_recompute=True,
         # core/transformer/pipeline_parallel_layer_layout.py:97-117 asks for one embedding first and one loss last, and
         # for no layer beside them; core/transformer/transformer_block.py:703 runs a block without layers.

@@ -49,6 +49,8 @@ def plain_switches(s: Strategy, given: RuleInput) -> Strategy:
         changes["dispatcher"] = "alltoall"
     if s.zero_stage == 0:
         changes |= {"overlap_param_gather": False, "dp_replicate": 1, "dp_shard": s.dp}
+    if given.workload.precision != "fp8":
+        changes["fp8_parameters"] = False
     if s.recompute != "selective":
         changes["recompute_modules"] = ()
     if s.pp == 1 and s.vpp == 1:

@@ -139,7 +139,9 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
         lines.append("Megatron-FSDP with tp or cp > 1 only warns: both want another CUDA_DEVICE_MAX_CONNECTIONS.")
     if workload.precision == "fp8":
         form = workload.matmul_format
-        lines.append(f"{form}: weights are kept and gathered in bf16 (no --{form}-param-gather).")
+        wide = f"kept and gathered in bf16 (no --{form}-param-gather)"
+        kept = "kept in 8 bit (--fp8-param-gather)" if strategy.fp8_parameters else wide
+        lines.append(f"{form}: weights of layers are {kept}.")
     lines += overlap_assumptions(plan)
     lines += mixer_assumptions(plan)
     if "activation" in strategy.recompute_modules and any(kind.mlp for kind in used_kinds(model)):

@@ -77,6 +77,12 @@ FIELDS: tuple[Field, ...] = (
     Field("--fp16", ("mixed_precision.fp16",), "true"),
     Field("--fp8-format", ("mixed_precision.fp8",)),
     Field("--fp8-recipe", ("mixed_precision.fp8_recipe",)),
+    Field("--fp8-param-gather", ("mixed_precision.fp8_param_gather", "ddp.fp8_param_gather"), "true"),
+    Field(
+        "--reuse-grad-buf-for-mxfp8-param-ag",
+        ("mixed_precision.reuse_grad_buf_for_mxfp8_param_ag", "ddp.reuse_grad_buf_for_mxfp8_param_ag"),
+        "true",
+    ),
     Field("--fp4-format", ("mixed_precision.fp4",)),
     Field("--fp4-recipe", ("mixed_precision.fp4_recipe",)),
     Field("--grad-reduce-in-bf16", ("mixed_precision.grad_reduce_in_fp32", "ddp.grad_reduce_in_fp32"), "false"),

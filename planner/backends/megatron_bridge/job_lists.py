@@ -112,8 +112,9 @@ def _recipe_values(settings: Settings) -> list[str]:
         lines.append(f"model.cpu_offloading_num_layers={settings.value('model.cpu_offloading_num_layers')}")
     if settings.value("comm_overlap.delay_wgrad_compute"):
         lines.append("comm_overlap.delay_wgrad_compute=True")
-    if settings.value("mixed_precision.fp8_param_gather", "ddp.fp8_param_gather"):
-        lines.append("fp8_param_gather (parameters are predicted as gathered in bf16)")
+    fsdp = settings.value("ddp.use_megatron_fsdp", "dist.use_megatron_fsdp")
+    if fsdp and settings.value("mixed_precision.fp8_param_gather", "ddp.fp8_param_gather"):
+        lines.append("fp8_param_gather with Megatron-FSDP (parameters are predicted as gathered in bf16)")
     if settings.value("model.recompute_granularity") == "selective":
         words = [str(each) for each in settings.value("model.recompute_modules") or ()]
         flags = MegatronFlags(["--recompute-modules", *words], "")

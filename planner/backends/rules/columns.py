@@ -48,6 +48,8 @@ class Columns:
     overlap_ep: tuple[bool, ...] = (True,)
     dispatchers: tuple[Dispatcher, ...] = ("alltoall",)
     """Ways to send routed tokens; the search takes the one that the space's ``dispatcher`` names."""
+    fp8_parameters: bool = False
+    """Whether weights of layers can be stored in 8 bit (``fp8_parameters``)."""
     overlap_tp: bool = True
     """Whether tensor-parallel collectives are overlapped, which they are with sequence parallelism."""
     overlap_tp_off: bool = False

@@ -17,6 +17,7 @@ from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.layer_rules import every_layer
 from planner.model.hf_config.patch_towers import qwen3_tower
 from planner.model.hf_config.reader import ConfigReader
+from planner.model.hf_config.speech_models import realtime_tower, stacked_tower, wave_towers
 from planner.model.hf_config.vision_towers import read_qwen_tower
 from planner.model.spec import ModelSpec, TowerSpec, VisionSpec
 
@@ -165,8 +166,20 @@ _MOSS_TEXT = {
     "max_position_embeddings": 131072,
 }
 
+_FUN_TEXT = {
+    "hidden_size": 1024,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "max_position_embeddings": 40960,
+    "tie_word_embeddings": True,
+}
+
 AUDIO_MODELS: dict[str, AudioModel] = {
     "audioflamingo3": AudioModel("audioflamingo3_encoder", _flamingo, "qwen2", ties=False),
+    "fun_asr_nano": AudioModel("fun_asr_nano_encoder", stacked_tower, "qwen3", _FUN_TEXT),
     "glmasr": AudioModel("glmasr_encoder", _glm, "llama", _GLM_TEXT, text_filled=True),
     "granite_speech": AudioModel("granite_speech_encoder", _granite, "granite", key="encoder_config"),
     "granite_speech_plus": AudioModel("granite_speech_plus_encoder", _granite, "granite", key="encoder_config"),
@@ -180,7 +193,11 @@ AUDIO_MODELS: dict[str, AudioModel] = {
     "qwen3_omni_moe_thinker": AudioModel(
         "qwen3_omni_moe_audio_encoder", _qwen3_asr, "qwen3_omni_moe_text", vision=qwen3_tower
     ),
+    "vibevoice_asr": AudioModel(
+        "vibevoice_acoustic_tokenizer_encoder", wave_towers, "qwen2", key="acoustic_tokenizer_encoder_config"
+    ),
     "voxtral": AudioModel("voxtral_encoder", _voxtral, "llama", _VOXTRAL_TEXT, text_filled=True, ties=False),
+    "voxtral_realtime": AudioModel("voxtral_realtime_encoder", realtime_tower, "voxtral_realtime_text"),
 }
 """``model_type`` -> what it joins."""
 

@@ -56,7 +56,7 @@ def _sizes(keys: ClassKeys) -> tuple[int, int, int, int]:
     return width, heads, inner, keys.integer(first_of(keys, "num_hidden_layers", "encoder_layers"))
 
 
-def _two_convolutions(keys: ClassKeys, width: int, positions: int) -> tuple[int, int]:
+def two_convolutions(keys: ClassKeys, width: int, positions: int) -> tuple[int, int]:
     """Parameters and forward FLOPs of Whisper's front end: two convolutions, of which the second halves the frames."""
     first, second = KERNEL * keys.integer("num_mel_bins") * width, KERNEL * width * width
     return first + second + 2 * width, 2 * (2 * positions * first + positions * second)
@@ -82,7 +82,7 @@ def whisper_tower(keys: ClassKeys, *, table: bool = True, window: str | None = N
         "head_dim": head_dim,
     }
     layer = layer.model_copy(update={"attention": AttentionSpec(**{**layer.attention.model_dump(), **changed})})
-    parameters, flops = _two_convolutions(keys, width, positions)
+    parameters, flops = two_convolutions(keys, width, positions)
     run = TowerRun(
         count=layers, layer=layer, hidden_size=width, units_per_item=positions, rope=not table and not window
     )

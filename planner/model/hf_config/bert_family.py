@@ -52,9 +52,14 @@ class Bert:
     causal: str = "is_decoder"
 
 
-def import_bert(reader: ConfigReader, name: str, family: str, *, crossed: bool = False) -> ModelSpec:
-    """Read an encoder of the BERT kind with its language model's head; ``crossed``: one that stands behind another."""
-    table, keys = BERTS[family], ClassKeys(reader, family)
+def import_bert(
+    reader: ConfigReader, name: str, family: str, table: Bert | None = None, *, crossed: bool = False
+) -> ModelSpec:
+    """Read an encoder of the BERT kind with its language model's head.
+
+    ``table``: that of a model inside another's config; ``crossed``: one that stands behind another.
+    """
+    table, keys = table or BERTS[family], ClassKeys(reader, family)
     if reader.boolean("add_cross_attention", default=False) != crossed:
         said = "must be true behind an encoder" if crossed else "is not read: there is no encoder beside this model"
         reader.refuse("add_cross_attention", said)
@@ -72,7 +77,7 @@ def import_bert(reader: ConfigReader, name: str, family: str, *, crossed: bool =
     ends = EndsSpec(
         tables=(
             *(table.tables(keys, width) if table.tables else ()),
-            *(_second_bias(vocabulary) if table.untied_twice and not tied else ()),
+            *(second_bias(vocabulary) if table.untied_twice and not tied else ()),
         ),
         input_width=_input_width(keys, table, family, width, hidden),
         narrow=table.embedding_size is not None,
@@ -152,7 +157,7 @@ def _input_width(keys: ClassKeys, table: Bert, family: str, width: int, hidden: 
     return width if table.embedding_size and (table.always_maps or width != hidden) else None
 
 
-def _second_bias(vocabulary: int) -> list[AddedTable]:
+def second_bias(vocabulary: int) -> list[AddedTable]:
     """The class adds one bias and holds two where its head is not tied."""
     return [AddedTable(name="second_bias", rows=vocabulary, width=1, looked_up=False)]
 

@@ -15,18 +15,25 @@ from planner.model.hf_config.vision_towers import vision_layer
 from planner.model.mixers.absent import AbsentMixerSpec
 from planner.model.mixers.conv_module import ConvModuleSpec
 from planner.model.mixers.window_cross import WindowCrossSpec
-from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, TowerRun, TowerSpec
+from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, NormKind, TowerRun, TowerSpec
 
 
 def conformer_runs(
-    layers: int, width: int, units: int, *, mlp: MlpSpec, attention: AttentionSpec, convolution: ConvModuleSpec
+    layers: int,
+    width: int,
+    units: int,
+    *,
+    mlp: MlpSpec,
+    attention: AttentionSpec,
+    convolution: ConvModuleSpec,
+    norm: NormKind = "layer",
+    num_norms: tuple[int, int, int] = (1, 1, 1),
 ) -> tuple[TowerRun, ...]:
-    """The parts of ``layers`` blocks: two MLPs, attention, and a convolution module."""
-    half = LayerSpec(attention=AbsentMixerSpec(), mlp=mlp, norm="layer", num_norms=1)
+    """The parts of ``layers`` blocks: two MLPs, attention, and a convolution module, with their norms."""
     parts = (
-        (2 * layers, half),
-        (layers, LayerSpec(attention=attention, norm="layer", num_norms=1)),
-        (layers, LayerSpec(attention=convolution, norm="layer", num_norms=1)),
+        (2 * layers, LayerSpec(attention=AbsentMixerSpec(), mlp=mlp, norm=norm, num_norms=num_norms[0])),
+        (layers, LayerSpec(attention=attention, norm=norm, num_norms=num_norms[1])),
+        (layers, LayerSpec(attention=convolution, norm=norm, num_norms=num_norms[2])),
     )
     return tuple(TowerRun(count=count, layer=layer, hidden_size=width, units_per_item=units) for count, layer in parts)
 

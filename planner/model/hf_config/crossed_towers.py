@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from planner.model.hf_config.bert_family import Bert, import_bert, second_bias
 from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.decoder_reading import import_decoder
+from planner.model.hf_config.image_models import Images
 from planner.model.hf_config.layers import divided_heads
 from planner.model.hf_config.patch_towers import side
 from planner.model.hf_config.reader import ConfigReader
@@ -87,6 +89,30 @@ def import_mllama(reader: ConfigReader, name: str) -> ModelSpec:
     return model.model_copy(
         update={"family": "mllama", "vision": vision, "further_embedding_rows": MLLAMA_ROWS, "tie_embeddings": False}
     )
+
+
+def import_blip(reader: ConfigReader, name: str) -> ModelSpec:
+    """Read a BLIP that writes captions: every layer of a BERT attends to the tower between attention and MLP."""
+    text = reader.child("text_config")
+    model = import_bert(text, name, "blip_text_model", Bert(untied_twice=False))
+    keys, text_keys = ClassKeys(reader, "blip"), ClassKeys(text, "blip_text_model")
+    images = Images(keys, model, text_keys)
+    tower = images.vit("blip_vision_model")
+    if not text_keys.on("is_decoder"):
+        text.refuse("is_decoder", "must be true: without it the class has no cross-attention")
+    text_keys.optional("encoder_hidden_size")  # the class sets it to the tower's width
+    plain = model.layer_kinds[0]
+    heads, head_dim = plain.attention.num_heads, plain.attention.head_dim
+    cross = TowerCrossSpec(num_heads=heads, num_kv_heads=heads, head_dim=head_dim, source_width=tower.width, bias=True)
+    causal = plain.attention.model_copy(update={"causal": True})
+    own = plain.model_copy(update={"attention": causal, "mlp": None, "num_norms": 1})
+    kinds, runs = runs_of([own, plain.model_copy(update={"attention": cross})] * model.num_layers)
+    tied = keys.on("tie_word_embeddings") or model.tie_embeddings
+    ends = model.ends
+    if ends is not None and not tied:
+        ends = ends.model_copy(update={"tables": (*ends.tables, *second_bias(model.vocab_size))})
+    changed: dict[str, Any] = {"layer_kinds": kinds, "layer_runs": runs, "tie_embeddings": tied, "ends": ends}
+    return model.model_copy(update={**changed, "family": "blip", "vision": tower.spec(tower.patches + 1)})
 
 
 def import_idefics(reader: ConfigReader, name: str) -> ModelSpec:

@@ -37,7 +37,7 @@ class Experts:
     top_k: str = "num_experts_per_tok"
     only_top_k: int | None = None
     """The only number of chosen experts that the class computes."""
-    width: str = "moe_intermediate_size"
+    width: str | Callable[[ClassKeys], int] = "moe_intermediate_size"
     shared: str | int = 0
     """Shared experts, each as wide as a routed one: a number or a key."""
     shared_width: str | None = None
@@ -92,6 +92,8 @@ class Decoder:
     """A second mixer beside the attention of every layer."""
     indexer: bool = False
     """Whether an indexer chooses the tokens that latent attention sees."""
+    indexer_reads_latent: bool = True
+    """Whether its queries come from the latent of the queries, not from the layer's input."""
     unindexed: tuple[str, ...] = ()
     """Words of ``layer_types`` for layers that have none."""
     without_mlp: bool = False

@@ -151,7 +151,8 @@ def read_attention(keys: ClassKeys, table: Decoder, hidden: int) -> AttentionSpe
 
 def read_latent(keys: ClassKeys, table: Decoder) -> AttentionSpec:
     """Multi-head latent attention (arXiv 2405.04434, section 2.1); the bias reaches the down projections too."""
-    heads, rope_dim = keys.integer(table.heads), keys.integer("qk_rope_head_dim")
+    heads = keys.integer(table.heads)
+    rope_dim = keys.integer("qk_rope_head_dim", minimum=0 if table.position == "none" else 1)
     bias = keys.on(table.qkv_bias)
     return AttentionSpec(
         kind="mla",
@@ -164,19 +165,20 @@ def read_latent(keys: ClassKeys, table: Decoder) -> AttentionSpec:
         q_lora_rank=keys.optional("q_lora_rank"),
         kv_lora_rank=keys.integer("kv_lora_rank"),
         qk_rope_head_dim=rope_dim,
-        indexer=_indexer(keys, table.unindexed) if table.indexer else None,
+        indexer=_indexer(keys, table) if table.indexer else None,
     )
 
 
-def _indexer(keys: ClassKeys, unindexed: tuple[str, ...]) -> IndexerSpec:
+def _indexer(keys: ClassKeys, table: Decoder) -> IndexerSpec:
     """Indexer of sparse attention; ``layer_types`` must say the same of every layer."""
     names = set(keys.reader.strings("layer_types") or ())
-    for name in sorted(names - {"indexed_attention", "deepseek_sparse_attention", *unindexed}):
+    for name in sorted(names - {"indexed_attention", "deepseek_sparse_attention", *table.unindexed}):
         keys.reader.refuse("layer_types", f"holds {name!r}; only indexed_attention is read for this model_type")
     return IndexerSpec(
         num_heads=keys.integer("index_n_heads"),
         head_dim=keys.integer("index_head_dim"),
         top_k=keys.integer("index_topk"),
+        reads_query_latent=table.indexer_reads_latent,
     )
 
 
@@ -194,7 +196,7 @@ def read_moe(keys: ClassKeys, experts: Experts) -> MoeSpec:
         reader.refuse("n_group", f"must divide the {count} experts, is {groups}")
     if top_groups > groups:
         reader.refuse("topk_group", f"must not exceed n_group = {groups}, is {top_groups}")
-    width = keys.width(experts.width)
+    width = keys.width(experts.width) if isinstance(experts.width, str) else experts.width(keys)
     if experts.shared_width is not None:
         shared = keys.optional(experts.shared_width, minimum=0) or 0
     elif isinstance(experts.shared, str):

@@ -12,8 +12,9 @@ from typing import Any
 from planner.model.hf_config.class_keys import ClassKeys, class_defaults
 from planner.model.hf_config.image_parts import Part, attention, linear, mlp, norm, scores, table
 from planner.model.hf_config.reader import ConfigReader
-from planner.model.hf_config.vit_towers import VITS, ImageTower, read_vit
-from planner.model.spec import ModelSpec, VisionSpec
+from planner.model.hf_config.vit_towers import ImageTower, read_vit
+from planner.model.hf_config.vits import VITS
+from planner.model.spec import ModelSpec, TowerSpec, VisionSpec
 
 TextImporter = Callable[[ConfigReader, str, str], ModelSpec | None]
 
@@ -99,14 +100,20 @@ class ImageModel:
 
     text: str
     """The language model's type where its config names none."""
-    tower: Callable[[Images], VisionSpec]
+    tower: Callable[[Images], VisionSpec | TowerSpec | None]
+    """The vision tower; None where the config has none."""
     holder: str | None = "text_config"
     """Where the language model's keys stand; None: at the top."""
     ties_within: bool = False
     """Whether the language model inside says itself if its head is tied."""
+    ties_either: bool = False
+    """Whether the head is tied where one of both configs says so."""
     never_tied: bool = False
     adjust: Callable[[ClassKeys, ModelSpec], ModelSpec] | None = None
     """What the language model's keys say that its own table cannot."""
+    audio: Callable[[Images], TowerSpec | None] | None = None
+    finish: Callable[[Images, ModelSpec], ModelSpec] | None = None
+    """What parts of the config say of the whole model."""
 
 
 def import_image_model(
@@ -127,11 +134,21 @@ def import_image_model(
         model = entry.adjust(text_keys, model)
     images = Images(keys, model, text_keys)
     vision = entry.tower(images)
-    tied = model.tie_embeddings if entry.ties_within else keys.on("tie_word_embeddings")
+    towers = (vision if isinstance(vision, TowerSpec) else None, entry.audio(images) if entry.audio else None)
+    if entry.finish:
+        model = entry.finish(images, model)
+    tied = keys.on("tie_word_embeddings")
+    if entry.ties_within or entry.ties_either:
+        tied = model.tie_embeddings or (entry.ties_either and tied)
     for part in images.parts:
         _refuse_unread(part)
     return model.model_copy(
-        update={"family": family, "vision": vision, "tie_embeddings": tied and not entry.never_tied}
+        update={
+            "family": family,
+            "vision": vision if isinstance(vision, VisionSpec) else None,
+            "further_towers": tuple(tower for tower in towers if tower is not None),
+            "tie_embeddings": tied and not entry.never_tied,
+        }
     )
 
 

@@ -97,6 +97,15 @@ def full_first_and_every(period: int, first: bool, last: bool) -> WindowRule:
     return rule
 
 
+def full_from_end(period: int) -> WindowRule:
+    """All layers slide but the last and every ``period``-th before it."""
+
+    def rule(keys: ClassKeys, num_layers: int) -> list[int | None]:
+        return _windows(keys, num_layers, [(num_layers - 1 - layer) % period != 0 for layer in range(num_layers)])
+
+    return rule
+
+
 def flint_windows(keys: ClassKeys, num_layers: int) -> list[int | None]:
     """The first two layers, the last and every fourth from the second on see all tokens."""
     full = [layer < 2 or layer % 4 == 1 or layer == num_layers - 1 for layer in range(num_layers)]

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from planner.model.hf_config.audio_models import AUDIO_MODELS, import_audio_model, import_moshi
 from planner.model.hf_config.bart_family import BARTS, import_bart, import_whisper
 from planner.model.hf_config.bert_family import BERTS, import_bert
-from planner.model.hf_config.crossed_towers import import_idefics, import_mllama
+from planner.model.hf_config.crossed_towers import import_blip, import_idefics, import_mllama
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
@@ -171,6 +171,7 @@ IMPORTERS: dict[str, Importer] = TEXT_IMPORTERS | {
         for family in ("llava_next", "llava_next_video", "llava_onevision")
     },
     "shieldgemma2": import_shieldgemma2,
+    "blip": import_blip,
     "mllama": import_mllama,
     "moshi": import_moshi,
     "idefics": import_idefics,

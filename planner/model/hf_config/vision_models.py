@@ -139,11 +139,13 @@ VISION_MODELS: dict[str, tuple[str, Projected]] = {
     "lighton_ocr": ("qwen3", _pixtral),
     "llama4": ("llama4_text", _llama4),
     "mistral3": ("mistral", _pixtral),
+    "mistral_large4": ("mistral_large4_text", _pixtral),
     "paligemma": ("gemma", _paligemma),
     "qianfan_ocr": ("qwen3", _intern(True)),
     "qwen3_5": ("qwen3_5_text", _qwen3_5),
     "qwen3_5_moe": ("qwen3_5_moe_text", _qwen3_5),
     "qwen3_vl": ("qwen3_vl_text", _qwen3),
+    "qwen4_exp": ("qwen4_exp_text", _qwen3_5),
     "qwen3_vl_moe": ("qwen3_vl_moe_text", _qwen3),
     "smolvlm": ("llama", _idefics3),
 }

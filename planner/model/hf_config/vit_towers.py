@@ -19,6 +19,8 @@ from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, NormKind, Visi
 
 Rows = Callable[[ClassKeys, int], int]
 """Rows of the table of positions, from the tower's keys and its patches (class tokens not among them)."""
+Windows = Callable[[ClassKeys, int], tuple[int, int | None]]
+"""From the tower's keys and layers: how many layers attend within windows, and the patches of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,21 @@ def largest_image(key: str, more: int = 0) -> Rows:
     return lambda keys, _: max(keys.integer(key) // keys.integer("patch_size"), 1) ** 2 + more
 
 
+def area(first: str, second: str | None = None) -> Rows:
+    """A row a place of a grid whose sides are at the keys (one key: a square)."""
+    return lambda keys, _: keys.integer(first) * keys.integer(second or first)
+
+
+def listed_windows(keys: ClassKeys, layers: int) -> tuple[int, int | None]:
+    """Layers that ``layer_types`` names, or all but every fourth and the last; a window is as wide as the table."""
+    words = keys.reader.strings("layer_types")
+    if words is None:
+        words = ["window_attention" if (i + 1) % 4 and i != layers - 1 else "full_attention" for i in range(layers)]
+    if len(words) != layers or set(words) - {"window_attention", "full_attention"}:
+        keys.reader.refuse("layer_types", f"must hold window_attention or full_attention for each of {layers} layers")
+    return min(words.count("window_attention"), layers), keys.integer("pos_emb_height") * keys.integer("pos_emb_width")
+
+
 @dataclass(frozen=True, slots=True)
 class Vit:
     """One kind of vision transformer: names of keys, then its structure."""
@@ -82,13 +99,15 @@ class Vit:
     kv_heads: str | None = None
     head_dim: str | None = None
     inner: str = "intermediate_size"
-    """Key of the MLP's width; ``mlp_ratio`` times the width where it is that key."""
+    """Key of the MLP's width; ``mlp_ratio`` times the width where it is that key, or null."""
     channels: str | int = "num_channels"
     frames: str | None = None
     """Key of the frames that one patch spans."""
     class_tokens: int = 0
     has_patches: bool = True
     """Whether it embeds patches itself, not features of another tower."""
+    flat: tuple[str, str] | None = None
+    """Keys of the patches of an image and of the features of one, where patches come flattened, in no grid."""
     patch_bias: bool = True
     rows: Rows = grid
     any_size: bool = False
@@ -96,6 +115,7 @@ class Vit:
     entry_norm: bool = False
     exit_norm: bool = True
     norm: NormKind = "layer"
+    num_norms: int = 2
     gated: bool = False
     qkv_bias: Switch = True
     output_bias: Switch = True
@@ -105,8 +125,10 @@ class Vit:
     qk_norm_bias: bool = False
     pooling_head: Switch = False
     """SigLIP's head: a learned query attends to all patches, then an MLP; the class runs it for every image."""
-    windowed: bool = False
-    """Whether all layers but those of ``fullatt_block_indexes`` attend within windows."""
+    windows: Windows | None = None
+    """Layers that attend within windows."""
+    layer_scales: int = 0
+    """Learned vectors as wide as a layer that scale its branches."""
     rope: bool = False
 
 
@@ -116,14 +138,14 @@ def read_vit(keys: ClassKeys, vit: Vit, *, merge: int = 1) -> ImageTower:
     if layers > MAX_LAYERS:
         keys.reader.refuse(vit.layers, f"must be at most {MAX_LAYERS}, is {layers}")
         layers = 1
-    inner = int(width * keys.number("mlp_ratio", 4.0)) if vit.inner == "mlp_ratio" else keys.width(vit.inner)
-    layer = _layer(keys, vit, width, max(inner, 1))
+    inner = _inner(keys, vit, width)
+    layer = _layer(keys, vit, width, inner)
     patches, entry = _entry(keys, vit, width, merge)
     norms = norm(width, bias=vit.norm == "layer").times(vit.entry_norm + vit.exit_norm)
-    rest = entry + table(vit.class_tokens, width) + norms
+    rest = entry + table(vit.class_tokens, width) + norms + table(layers * vit.layer_scales, width)
     if keys.on(vit.pooling_head):
         rest += pooling_head(width, inner, patches)
-    windowed, window = _windows(keys, layers) if vit.windowed else (0, None)
+    windowed, window = vit.windows(keys, layers) if vit.windows else (0, None)
     return ImageTower(
         keys=keys,
         width=width,
@@ -136,6 +158,20 @@ def read_vit(keys: ClassKeys, vit: Vit, *, merge: int = 1) -> ImageTower:
         num_windowed_layers=windowed,
         window_patches=window,
     )
+
+
+def _inner(keys: ClassKeys, vit: Vit, width: int) -> int:
+    """Width of the MLPs; a config that was written by the class holds it beside the ratio that gives it."""
+    ratio = vit.inner == "mlp_ratio"
+    given = keys.optional("intermediate_size") if ratio and "intermediate_size" in keys.defaults else None
+    inner = None if ratio else keys.optional(vit.inner)
+    if inner is None and "mlp_ratio" in keys.defaults:
+        inner = max(int(width * keys.number("mlp_ratio", 4.0)), 1)
+    elif inner is None:
+        inner = keys.width(vit.inner)
+    if given is not None and "intermediate_size" in keys.reader.data and given != inner:
+        keys.reader.refuse("intermediate_size", f"must be {inner}, the width times mlp_ratio, is {given}")
+    return inner
 
 
 def pooling_head(width: int, inner: int, patches: int) -> Part:
@@ -156,6 +192,9 @@ def square(keys: ClassKeys, key: str) -> int:
 
 def _entry(keys: ClassKeys, vit: Vit, width: int, merge: int) -> tuple[int, Part]:
     """Patches of one image, and what embeds them."""
+    if vit.flat is not None:
+        patches, features = (keys.integer(key) for key in vit.flat)
+        return patches, linear(features, width, patches, bias=vit.patch_bias) + table(vit.rows(keys, patches), width)
     patch = square(keys, "patch_size") if vit.has_patches or "patch_size" in keys.defaults else 1
     if vit.any_size:
         if "image_size" in keys.defaults:
@@ -201,102 +240,33 @@ def _layer(keys: ClassKeys, vit: Vit, width: int, inner: int) -> LayerSpec:
         causal=False,
     )
     network = MlpSpec(intermediate_size=inner, gated=vit.gated, bias=keys.on(vit.mlp_bias))
-    return LayerSpec(attention=softmax, mlp=network, norm=vit.norm)
+    return LayerSpec(attention=softmax, mlp=network, norm=vit.norm, num_norms=vit.num_norms)
 
 
-def _windows(keys: ClassKeys, layers: int) -> tuple[int, int | None]:
-    full = {layer for layer in keys.reader.integers("fullatt_block_indexes", [7, 15, 23, 31]) if layer < layers}
-    patches = keys.integer("window_size") // keys.integer("patch_size")
-    return layers - len(full), max(patches, 1) ** 2
-
-
-def layer_part(tower: ImageTower, positions: int) -> Part:
-    """One more layer of a tower's kind over ``positions``, counted beside its equal layers."""
-    core, network = tower.layer.attention, tower.layer.mlp
-    assert isinstance(core, AttentionSpec)  # every Vit has both
-    assert network is not None
+def attention_part(tower: ImageTower, positions: int) -> Part:
+    """Attention and the norms of one more layer of a tower's kind over ``positions``."""
+    core = tower.layer.attention
+    assert isinstance(core, AttentionSpec)  # every Vit has it
     inner = core.num_heads * core.head_dim
     keys = core.num_kv_heads * core.head_dim
     return (
         linear(tower.width, inner + 2 * keys, positions, bias=core.qkv_bias)
         + scores(positions, positions, inner)
         + linear(inner, tower.width, positions, bias=core.output_bias)
-        + mlp(
-            tower.width,
-            network.intermediate_size,
-            tower.width,
-            positions,
-            gated=network.gated,
-            bias=network.bias,
-        )
+        + Part(2 * core.head_dim if core.qk_norm == "per_head" else 0)
         + norm(tower.width, bias=tower.layer.norm == "layer").times(2)
     )
 
 
-_CLIP = Vit(class_tokens=1, patch_bias=False, entry_norm=True)
-_BLIP = Vit(class_tokens=1, channels=3, qkv_bias="qkv_bias")
-VITS: dict[str, Vit] = {
-    "blip_2_vision_model": _BLIP,
-    "clip_vision_model": _CLIP,
-    "cosmos3_edge_vision": Vit(rows=keyed("num_patches"), any_size=True),
-    "exaone4_5_vision": Vit(
-        layers="depth",
-        heads="num_heads",
-        kv_heads="num_key_value_heads",
-        channels="in_channels",
-        frames="temporal_patch_size",
-        patch_bias=False,
-        rows=no_rows,
-        any_size=True,
-        exit_norm=False,
-        norm="rms",
-        gated=True,
-        windowed=True,
-        rope=True,
-    ),
-    "git_vision_model": _CLIP,
-    "glm_ocr_vision": Vit(
-        layers="depth",
-        heads="num_heads",
-        channels="in_channels",
-        frames="temporal_patch_size",
-        rows=no_rows,
-        any_size=True,
-        norm="rms",
-        gated=True,
-        qkv_bias="attention_bias",
-        output_bias="attention_bias",
-        mlp_bias="attention_bias",
-        qk_norm="per_head",
-        rope=True,
-    ),
-    "granite_docling_vision": Vit(),
-    "hunyuan_vl_vision": Vit(rows=largest_image("max_image_size", 1), any_size=True, exit_norm=False),
-    "idefics2_vision": Vit(),
-    "idefics3_vision": Vit(),
-    "instructblip_vision_model": _BLIP,
-    "instructblipvideo_vision_model": _BLIP,
-    "janus_vision_model": Vit(
-        inner="mlp_ratio", qkv_bias="attention_bias", qk_norm="full_width", qk_norm_key="use_qk_norm", qk_norm_bias=True
-    ),
-    "minicpm_ocr_vision": Vit(any_size=True),
-    "minicpmv4_6_vision": Vit(any_size=True),
-    "minicpmv4_7_vision": Vit(any_size=True),
-    "molmo2_vision": Vit(
-        kv_heads="num_key_value_heads",
-        head_dim="head_dim",
-        rows=keyed("num_position_embeddings"),
-        exit_norm=False,
-        qkv_bias="attention_bias",
-        output_bias="attention_bias",
-    ),
-    "ovis2_vision": Vit(
-        entry_norm=True, norm="rms", gated=True, qkv_bias="qkv_bias", output_bias="qkv_bias", mlp_bias="mlp_bias"
-    ),
-    "paddleocr_vl_vision": Vit(any_size=True, rope=True),
-    "siglip2_vision_model": Vit(rows=keyed("num_patches"), any_size=True, pooling_head="vision_use_head"),
-    "siglip_vision_model": Vit(pooling_head="vision_use_head"),
-    "unlimited_ocr_vision_encoder": Vit(class_tokens=1, has_patches=False, entry_norm=True, exit_norm=False),
-    "video_llama_3_vision": Vit(rows=no_rows, any_size=True, rope=True),
-}
-"""``model_type`` of a vision config -> its structure."""
+def layer_part(tower: ImageTower, positions: int) -> Part:
+    """One more layer of a tower's kind over ``positions``, counted beside its equal layers."""
+    network = tower.layer.mlp
+    assert network is not None  # every Vit has one
+    return attention_part(tower, positions) + mlp(
+        tower.width,
+        network.intermediate_size,
+        tower.width,
+        positions,
+        gated=network.gated,
+        bias=network.bias,
+    )

@@ -24,6 +24,9 @@ class ConvModuleSpec(OtherMixer):
     conv_kernel: int = Field(gt=0)
     conv_bias: bool = False
     crosses_channels: bool = Field(default=False, description="a projection behind the convolution, as wide")
+    projection_bias: bool = Field(
+        default=True, exclude_if=lambda on: on, description="biases of the projections in and out"
+    )
     vectors: int = Field(default=0, ge=0, description="vectors of its width in batch norm and gate")
 
     @property
@@ -48,8 +51,8 @@ class ConvModuleSpec(OtherMixer):
 
 
 def conv_module_operators(mixer: ConvModuleSpec, hidden_size: int, *, input_from: str) -> tuple[Operator, ...]:
-    """From the normed input of the layer to the output projection; all projections have biases."""
-    width = mixer.width
+    """From the normed input of the layer to the output projection."""
+    width, bias = mixer.width, mixer.projection_bias
     convolution = Operator(
         name="convolution",
         op_class="convolution",
@@ -66,8 +69,8 @@ def conv_module_operators(mixer: ConvModuleSpec, hidden_size: int, *, input_from
     )
     across = projection("channel_projection", width, width, "replicated", bias=True, saved_from="convolution")
     return (
-        projection("in_projection", hidden_size, 2 * width, "column", bias=True, saved_from=input_from),
+        projection("in_projection", hidden_size, 2 * width, "column", bias=bias, saved_from=input_from),
         convolution,
         *((across,) if mixer.crosses_channels else ()),
-        projection("output_projection", width, hidden_size, "row", bias=True, saved_from="convolution"),
+        projection("output_projection", width, hidden_size, "row", bias=bias, saved_from="convolution"),
     )

@@ -48,7 +48,7 @@ class AttentionSpec(Document):
     q_lora_rank: int | None = Field(default=None, gt=0)
     kv_lora_rank: int | None = Field(default=None, gt=0)
     qk_rope_head_dim: int | None = Field(
-        default=None, gt=0, description="rotated part of head_dim; None = all of it, where the model has rope"
+        default=None, ge=0, description="rotated part of head_dim; None = all of it, where the model has rope"
     )
     logit_softcap: float | None = Field(default=None, gt=0, description="tanh cap on attention logits (gemma2)")
 

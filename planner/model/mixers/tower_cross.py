@@ -26,6 +26,7 @@ class TowerCrossSpec(OtherMixer):
     head_dim: int = Field(gt=0)
     source_width: int = Field(gt=0, description="width of the tower's tokens as the decoder reads them")
     head_norms: bool = Field(default=False, description="norms of queries and keys, over one head")
+    bias: bool = Field(default=False, exclude_if=lambda on: not on, description="biases of all four projections")
     gate_parameters: int = Field(default=0, ge=0, description="learned values that scale the layer's branches")
 
     @property
@@ -41,6 +42,10 @@ def tower_cross_operators(mixer: TowerCrossSpec, hidden_size: int, *, input_from
         num_kv_heads=mixer.num_kv_heads,
         head_dim=mixer.head_dim,
         source_width=mixer.source_width,
+        query_bias=mixer.bias,
+        key_bias=mixer.bias,
+        value_bias=mixer.bias,
+        output_bias=mixer.bias,
     )
     queries, key_values, core, output = cross_operators(attention, hidden_size, input_from=input_from)
     widths = mixer.num_heads * mixer.head_dim, mixer.num_kv_heads * mixer.head_dim

@@ -26,6 +26,8 @@ cross the host link and the host's memory does the work.  What it moves and comp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +52,23 @@ LAST_BUCKET_FRACTION = 0.05
 """Part of the gradient reduction after the last backward operator: one of about twenty buckets."""
 HOST_OPTIMIZER_BYTES_PER_S = 20e9
 """Rate at which a device's share of the host updates Adam states; prior for a two-socket server over 8 devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class TailCost:
+    """The columns of ``planner.predict.cost.row_cost.RowCost`` that the end of the step depends on."""
+
+    table_reduce_s: Array
+    dense_parallel: DataParallelism
+    expert_parallel: DataParallelism
+    forward_window_s: Array
+    backward_window_s: Array
+    dense_window_share: Array
+
+    @classmethod
+    def of(cls, cost: Any) -> TailCost:
+        """Those of some rows."""
+        return cls(*(getattr(cost, column.name) for column in fields(cls)))
 
 
 def tail_s(

@@ -20,7 +20,7 @@ from planner.predict.cost.further_moments import FurtherMoments, further_moments
 from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost
 from planner.predict.cost.short_axis import most_of_row
 from planner.predict.cost.step_payload import DataParallelism, GatheredUnit
-from planner.predict.memory.framework_memory import NARROW_COPIES
+from planner.predict.memory.framework_memory import narrow_copies
 from planner.question.problem import Workload
 from solver.arrays import Array, Ints
 
@@ -73,7 +73,7 @@ def frozen_bytes(
         here.append(parts[0][0] + parts[1][0])
         least.append(parts[0][1] + parts[1][1])
     if copy_bytes:
-        each = np.where(parallels[0].zero >= 3, 0.0, NARROW_COPIES * copy_bytes)
+        each = narrow_copies(parallels[0].zero, parallels[0].eight_bit, copy_bytes)
         here[0] = here[0] + each[:, None] * cost.layers.dense_parameters[key]
     moments = _moments(further_moments(model, workload, cost.keys), cost, key, parallels, stages)
     held = [frozen + further for frozen, further in zip(here, moments, strict=True)]

@@ -39,7 +39,7 @@ from planner.predict.memory.framework_memory import with_eight_bit_experts, with
 from planner.predict.trained_operators import WIDE_BYTES, paired_head, trained_operators
 from planner.question.problem import Workload
 from planner.strategy.strategy import Relief
-from solver.arrays import Array
+from solver.arrays import Array, Ints
 
 KEYS_AT_A_TIME = 16_384
 """Keys whose layers are timed at a time: their columns stay in the processor's cache."""
@@ -125,16 +125,19 @@ class ModelCost:
     head: EndTable
     entry_bytes: Array
     """The tensor between two layers (and between two stages): [K]."""
-    exchange_bytes: Array
-    """What the exchange of routed tokens holds all the time: [K]."""
+    exchange_bytes: Array  # what the exchange of routed tokens holds all the time: [K]
     table_copy_parameters: Array
     """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
-    table_copy_bytes: Array
-    """The same of its frozen bytes: [K]."""
+    table_copy_bytes: Array  # the same of its frozen bytes: [K]
     head_inputs_bytes: Array
     """Part of what the head keeps that is not of logits: [K]."""
     logits: Array
     """Logits of a micro-batch: [K]."""
+
+    def of_layers(self, key: Ints, kind_counts: Array) -> Array:
+        """Part of the model's dense parameters that its layers have: [R]."""
+        ends = self.embedding.dense_parameters[key] + self.head.dense_parameters[key]
+        return np.asarray(1.0 - ends / np.maximum(ends + self.layers.dense_parameters[key] @ kind_counts, 1.0))
 
 
 def model_cost(

@@ -15,7 +15,7 @@ import numpy as np
 from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
 from planner.predict.cost.as_run import rows_as_run
-from planner.predict.cost.data_parallel import tail_s, with_traffic
+from planner.predict.cost.data_parallel import TailCost, tail_s, with_traffic
 from planner.predict.cost.fixed_bytes import FixedBytes
 from planner.predict.cost.frozen_weights import FrozenBytes, frozen_bytes, frozen_working_bytes, gathered_unit
 from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
@@ -160,11 +160,10 @@ class CostModel:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
         cost, key = keyed or self.keyed(rows)
         tensors, rows = self._tensors_per_parameter(cost, key), rows_as_run(rows, self.hardware.physics)
-        dense, expert = with_orthogonalization(parallelisms(rows, tensors), self._asked, cost, key, rows.pp)
+        shared = parallelisms(rows, tensors, cost.of_layers(key, self.kind_counts))
+        dense, expert = with_orthogonalization(shared, self._asked, cost, key, rows.pp)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
-        times_s = self._layer_times_s(cost, key, dense, expert)
-        attention_s = (layers.attention_forward_s[key], layers.attention_backward_s[key])
-        forward_s, backward_s = with_documents(times_s, attention_s, rows, self.documents, self.workload)
+        forward_s, backward_s = self._layer_times_s(rows, cost, key, (dense, expert))
         front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
         of_model, each = (self.model, self.workload, cost), self.hardware.rates.narrow_bytes
         copies = each if self.hardware.eight_bit_weights else 0.0
@@ -205,9 +204,7 @@ class CostModel:
             fixed=fixed,
             fixed_bytes=fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches),
             dense_state=states[0][0],
-            expert_state=with_eight_bit_copies(
-                states[1][0], rows.zero, copied=self.hardware.eight_bit_experts, each=each
-            ),
+            expert_state=with_eight_bit_copies(states[1][0], rows, copied=self.hardware.eight_bit_experts, each=each),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
@@ -243,7 +240,7 @@ class CostModel:
         back = with_traffic(back_units, *at_work, last.forward_s[key], last.backward_s[key])
         return front, back, head_dense, copied
 
-    def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
+    def tail_parts_s(self, cost: RowCost | TailCost, dense: Array, expert: Array) -> tuple[Array, Array]:
         """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""
         out, share = [], cost.dense_window_share
         kinds = (dense, cost.dense_parallel, share), (expert, cost.expert_parallel, 1.0 - share)
@@ -349,10 +346,10 @@ class CostModel:
         return per_parameter
 
     def _layer_times_s(
-        self, cost: ModelCost, key: Ints, dense: DataParallelism, expert: DataParallelism
+        self, rows: StrategyRows, cost: ModelCost, key: Ints, groups: tuple[DataParallelism, DataParallelism]
     ) -> tuple[Array, Array]:
-        """Forward and backward of every layer kind with ZeRO-2/3 traffic: two [R, N]."""
-        layers = cost.layers
+        """Forward and backward of every layer kind with ZeRO-2/3 traffic and uneven documents: two [R, N]."""
+        layers, (dense, expert) = cost.layers, groups
         forward_s, backward_s = layers.forward_s[key], layers.backward_s[key]
         if np.any(dense.zero >= 2):
             for kind in range(forward_s.shape[1]):
@@ -363,7 +360,8 @@ class CostModel:
                 )
                 before = forward_s[:, kind], backward_s[:, kind]
                 forward_s[:, kind], backward_s[:, kind] = with_traffic(units, self.workload, self.hardware, *before)
-        return forward_s, backward_s
+        attention_s = layers.attention_forward_s[key], layers.attention_backward_s[key]
+        return with_documents((forward_s, backward_s), attention_s, rows, self.documents, self.workload)
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """Working copies of ZeRO-2/3, and buckets."""

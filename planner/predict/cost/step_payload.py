@@ -26,6 +26,9 @@ from planner.question.problem import Workload
 from planner.strategy.rows import StrategyRows
 from solver.arrays import Array, Ints, Mask
 
+EIGHT_BIT_GATHERS = frozenset({"delayed", "tensorwise", "blockwise"})
+"""Recipes under which 8-bit weights are gathered as they are stored (megatron-core 0.19.2
+core/distributed/param_and_grad_buffer.py:1244-1253: MXFP8's go through the gradient buffer)."""
 GATHERS_PER_MICROBATCH = 2.0
 """ZeRO-3 drops the weights after the forward pass and gathers them again for the backward pass."""
 
@@ -51,6 +54,8 @@ class DataParallelism:
     overlap_grad: Ints
     overlap_param: Ints
     optimizer_offload: Ints
+    eight_bit: Array
+    """Part of the parameters that are stored in 8 bit; the others, and all without ``fp8_parameters``, in 16."""
     tensors_per_parameter: Array
     """Weight tensors over local parameters, for frameworks that run a collective for each."""
     orthogonalization: Orthogonalization | None = None
@@ -77,8 +82,10 @@ class DataParallelism:
         return Groups(self.replicate, self.stride * self.shards)
 
 
-def parallelisms(rows: StrategyRows, tensors_per_parameter: Array) -> tuple[DataParallelism, DataParallelism]:
-    """Who shares the dense and the expert parameters."""
+def parallelisms(
+    rows: StrategyRows, tensors_per_parameter: Array, of_layers: Array
+) -> tuple[DataParallelism, DataParallelism]:
+    """Who shares the dense and the expert parameters; ``of_layers``: the part of dense ones that layers have."""
     replicate = rows.dp_replicate.astype(float)
     inner = rows.tp * np.where(rows.pp_inner > 0, rows.cp * rows.pp, 1)
     columns: dict[str, Any] = {
@@ -89,7 +96,7 @@ def parallelisms(rows: StrategyRows, tensors_per_parameter: Array) -> tuple[Data
     }
     dense = DataParallelism(
         ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float),
-        tensors_per_parameter=tensors_per_parameter, **columns,
+        tensors_per_parameter=tensors_per_parameter, eight_bit=of_layers * rows.fp8_parameters, **columns,
     )  # fmt: skip
     expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
     expert = DataParallelism(
@@ -97,6 +104,7 @@ def parallelisms(rows: StrategyRows, tensors_per_parameter: Array) -> tuple[Data
         replicate=np.minimum(replicate, expert_ranks),
         stride=(rows.etp * rows.ep * np.where(rows.pp_inner > 0, rows.pp, 1)).astype(float),
         tensors_per_parameter=tensors_per_parameter,
+        eight_bit=rows.fp8_parameters.astype(float),
         **columns,
     )
     return dense, expert
@@ -133,10 +141,13 @@ def step_exchanges(
     gradient, zero = parameters * gradient_bytes(workload), parallel.zero
     shards, often = parallel.shards, gathers_per_microbatch(parallel, framework)
     replicated = (zero >= 1) & (parallel.replicate > 1)
+    # Where nobody says the recipe it is MXFP8 from Blackwell on, whose weights are gathered in 16 bit.
+    narrow = workload.fp8_recipe in EIGHT_BIT_GATHERS
+    gathered = WEIGHT_BYTES - (WEIGHT_BYTES - 1.0) * parallel.eight_bit * narrow
     return (
         StepExchange("all_reduce", zero == 0, gradient, parallel.everyone, across_replicas=True),
         StepExchange(scatter, zero == 1, gradient, parallel.replica),
-        StepExchange("all_gather", (zero >= 1) & (often == 0.0), parameters * WEIGHT_BYTES, parallel.replica),
+        StepExchange("all_gather", (zero >= 1) & (often == 0.0), parameters * gathered, parallel.replica),
         StepExchange("all_reduce", replicated, gradient / shards, parallel.replicas, across_replicas=True),
     )
 

@@ -14,6 +14,7 @@ import numpy as np
 from planner.model.operator import Operator
 from planner.predict.memory.states import WEIGHT_BYTES, StateBytes
 from planner.predict.physics.physics import Physics
+from planner.strategy.rows import StrategyRows
 from solver.arrays import Array, Ints
 
 STEP_WORKSPACE_BYTES = 2.0 * 2.0**25
@@ -82,14 +83,24 @@ def with_eight_bit_inputs(operators: Sequence[Operator], each: float = 1.0) -> t
     )
 
 
-def with_eight_bit_copies(state: StateBytes, zero: Ints, *, copied: bool, each: float = 1.0) -> StateBytes:
-    """State of expert parameters with narrow copies where they are ``copied``; ZeRO-3 casts what it gathers: [R].
+def with_eight_bit_copies(state: StateBytes, rows: StrategyRows, *, copied: bool, each: float = 1.0) -> StateBytes:
+    """State of expert parameters with narrow copies where they are ``copied``: [R].
 
     ``each``: bytes of an element of one of the two copies.
     """
     if not copied:
         return state
-    return replace(state, weights=state.weights + np.where(zero >= 3, 0.0, NARROW_COPIES * each))
+    return replace(state, weights=state.weights + narrow_copies(rows.zero, rows.fp8_parameters.astype(float), each))
+
+
+def narrow_copies(zero: Ints, stored: Array, each: float) -> Array:
+    """Bytes a parameter of the narrow copies beside 16-bit weights, ``each`` for an element of one of the two: [R].
+
+    ZeRO-3 casts what it gathers.  Weights that are ``stored`` in 8 bit, as they stand and transposed, have nothing
+    beside them and take as much as 16-bit ones.
+    """
+    copies: Array = np.where((zero >= 3) | (stored > 0), 0.0, NARROW_COPIES * each)
+    return copies
 
 
 def gates_by_name(operators: Sequence[Operator]) -> dict[str, Operator]:

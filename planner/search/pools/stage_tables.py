@@ -221,7 +221,8 @@ class _SpanTerms:
         layers = np.broadcast_to(np.where(relieves, len(self.span.kinds), 0)[:, None], shape).astype(np.int64)
         saved = held.in_flight * self._over_first(self.cost.saved_bytes - self.cost.relieved_bytes, layers)
         left = need - saved + np.where(relieves[:, None], held.replay, 0.0)
-        return layers, (left <= tolerance).all(axis=0)
+        fits: NDArray[np.bool_] = np.all(left <= tolerance, axis=0)
+        return layers, fits
 
     def _over_first(self, by_kind: Array, layers: Ints) -> Array:
         """Sum of a layer column over the first ``layers`` of the span: [R, E]."""

@@ -61,6 +61,7 @@ BROKEN: dict[str, RuleInput] = {
     "K5": given(optimizer="adam_8bit"),
     "K6": given(precision="fp8", fp8_recipe="mxfp8"),
     "D6": given(optimizer="lion", precision="fp16"),
+    "A27": given(Strategy(zero_stage=0, fp8_parameters=True), precision="fp8"),
     "A14": given(Strategy(cp=2, cp_kind="ring"), sequence_length=4094),
     "K3": given(Strategy(cp=2, cp_kind="ring"), sequences=Sequences(kind="packed", mean=512, packing="concatenated")),
     "A15": given(model=DENSE.model_copy(update={"learned_positions": 2048})),

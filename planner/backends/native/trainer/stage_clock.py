@@ -37,7 +37,7 @@ class StageClock:
         @wraps(call)
         def timed(*words: Any, **named: Any) -> Any:
             if self.device.type == "cuda":
-                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                begin, end = _event(), _event()
                 begin.record()
                 made = call(*words, **named)
                 end.record()
@@ -52,7 +52,7 @@ class StageClock:
 
     def _taken_s(self) -> float:
         """Seconds since it was asked last; the device has finished."""
-        taken_s = self._processor_s + sum(begin.elapsed_time(end) for begin, end in self._events) / 1e3
+        taken_s: float = self._processor_s + sum(begin.elapsed_time(end) for begin, end in self._events) / 1e3
         self._processor_s, self._events = 0.0, []
         return taken_s
 
@@ -65,3 +65,7 @@ class StageClock:
         stages[meshes.here.pp] = self._taken_s() / strategy.num_microbatches
         dist.all_reduce(stages, dist.ReduceOp.MAX)
         return tuple(stages.tolist())
+
+
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]

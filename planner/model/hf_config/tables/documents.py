@@ -8,7 +8,8 @@ from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.image_models import ImageModel, Images, qformer
 from planner.model.hf_config.image_parts import Part, attention, convolution, linear, mlp, norm, scores, table
 from planner.model.hf_config.sam_towers import neck, read_sam
-from planner.model.hf_config.vit_towers import VITS, ImageTower, Vit, largest_image, layer_part, no_rows, read_vit
+from planner.model.hf_config.vit_towers import ImageTower, Vit, largest_image, layer_part, no_rows, read_vit
+from planner.model.hf_config.vits import VITS
 from planner.model.spec import MlpSpec, ModelSpec, VisionSpec
 
 

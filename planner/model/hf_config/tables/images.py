@@ -8,7 +8,9 @@ from __future__ import annotations
 from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.image_models import ImageModel, Images, perceiver, qformer
 from planner.model.hf_config.image_parts import Part, attention, linear, mlp, norm, table
+from planner.model.hf_config.tables.audio_beside_images import AUDIO_BESIDE_IMAGES
 from planner.model.hf_config.tables.documents import DOCUMENTS
+from planner.model.hf_config.tables.later_images import LATER_IMAGES
 from planner.model.hf_config.tables.tokenized_images import TOKENIZED
 from planner.model.hf_config.vit_towers import ImageTower, layer_part
 from planner.model.spec import VisionSpec
@@ -189,5 +191,7 @@ IMAGE_MODELS: dict[str, ImageModel] = {
     "video_llava": ImageModel("llama", _video_llava),
     "vipllava": ImageModel("llama", _vipllava),
     **DOCUMENTS,
+    **AUDIO_BESIDE_IMAGES,
+    **LATER_IMAGES,
     **TOKENIZED,
 }

@@ -12,6 +12,7 @@ from planner.model.hf_config.layer_rules import (
     qwen_steps,
     reference_windows,
 )
+from planner.model.hf_config.tables.later_texts import LATER_TEXTS
 
 _DEEPSEEK_HEADS = Decoder(
     mlp_bias="mlp_bias",
@@ -21,6 +22,7 @@ _DEEPSEEK_HEADS = Decoder(
 )
 
 NESTED: dict[str, Decoder] = {
+    **LATER_TEXTS,
     "chameleon": Decoder(head_dim=None, even_heads=True, qk_norm="full_width", qk_norm_bias=True, mlp_bias="mlp_bias"),
     "deepseek_ocr2_text": _DEEPSEEK_HEADS,
     "git": Decoder(

@@ -1,0 +1,57 @@
+"""``/v1/pools-plans``: one pipeline over several kinds of devices."""
+
+from __future__ import annotations
+
+from anyio import to_thread
+from fastapi import APIRouter, Request, Response
+
+from api.access.auth import Planner
+from api.errors import ServiceBusy
+from api.http.request_body import read_document
+from api.planning.resolving import Resolver, checked_constraints, checked_workload
+from api.routes.operations import add_operation
+from api.service import service_of
+from api.solving.task_runner import TooLong
+from planner.errors import DocumentInvalid
+from planner.operations.pools import POOLS, PoolPart, PoolsRequest, asked_pools
+
+router = APIRouter(tags=["plans"])
+SPARE = 0.8
+"""Part of the time for an answer that its search may take."""
+
+
+async def create_pools_plan(request: Request, caller: Planner) -> Response:
+    """Searched in a process of the pool; nothing is stored."""
+    service = service_of(request)
+    question = await read_document(request, PoolsRequest, service.settings.body_limit_bytes)
+    limit_s = service.settings.synchronous_s
+    asked = await to_thread.run_sync(lambda: resolved(service.resolver, question, SPARE * limit_s))
+    try:
+        content = await service.searches.run(POOLS.task, asked.model_dump(mode="json"), limit_s)
+    except TooLong:
+        raise ServiceBusy(
+            f"the search takes longer than {limit_s:g} s", hint="pin fields, or plan on your machine: plan --pool"
+        ) from None
+    return Response(content, media_type="application/json")
+
+
+def resolved(resolver: Resolver, question: PoolsRequest, most_s: float) -> PoolsRequest:
+    """The question with documents for names and within the service's limits; what is wrong with it is told now."""
+    clusters = [resolver.cluster(part.cluster, part.devices) for part in question.pools]
+    most = resolver.settings.most_devices
+    if sum(cluster.num_devices for cluster in clusters) > most:
+        raise DocumentInvalid(f"this service plans up to {most:,} devices", where="/pools", hint="ask for fewer")
+    asked = question.model_copy(
+        update={
+            "model": resolver.model(question.model).model_dump(mode="json"),
+            "pools": tuple(PoolPart(cluster=cluster.model_dump(mode="json")) for cluster in clusters),
+            "workload": checked_workload(question.workload),
+            "constraints": checked_constraints(question.constraints),
+            "time_limit_s": min(question.time_limit_s or most_s, most_s),
+        }
+    )
+    asked_pools(asked)
+    return asked
+
+
+add_operation(router, POOLS, create_pools_plan)

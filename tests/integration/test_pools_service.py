@@ -1,0 +1,52 @@
+"""``POST /v1/pools-plans``: the plan with its files, and one clear error for what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from planner.operations.pools import POOLS
+from planner.plan.plan import Plan
+from tests.board_in_memory import MemoryBoard
+from tests.running_service import service
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    database = f"sqlite:///{tmp_path_factory.mktemp('pools') / 'plans.db'}"
+    with service(database, MemoryBoard(database, paused=True), synchronous_s=120, most_devices=64) as found:
+        yield found
+
+
+@pytest.mark.slow
+def test_the_plan_comes_with_the_files_of_its_launcher(client: TestClient) -> None:
+    answer = client.post("/v1/pools-plans", json=dict(POOLS.example))
+    assert answer.status_code == 200, answer.text
+    said = answer.json()
+    assert said["plan"]["backend"] == "native"
+    emission = said["emission"]
+    assert "#SBATCH hetjob" in emission["files"]["job.sbatch"]
+    plan = Plan.model_validate_json(emission["files"]["plan.json"])
+    assert plan.plan_id == emission["plan_id"] == emission["manifest"]["plan_id"]
+    assert plan.problem.cluster.num_devices == plan.chosen().world_size
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "said"),
+    [
+        ({"constraints": {"backends": ["megatron"]}}, 422, "unequal devices"),
+        ({"constraints": {}}, 422, "no back-end runs"),
+        ({"model": "no-such-model"}, 404, "no model"),
+        ({"pools": []}, 422, "at least 1"),
+        ({"pools": [{"cluster": "dgx-h100", "devices": 64}, {"cluster": "dgx-a100-40g", "devices": 8}]}, 422, "64"),
+    ],
+)
+def test_what_cannot_be_gets_one_clear_error(
+    client: TestClient, changes: dict[str, Any], status: int, said: str
+) -> None:
+    answer = client.post("/v1/pools-plans", json={**POOLS.example, **changes})
+    assert answer.status_code == status, answer.text
+    assert said in answer.json()["detail"]
