@@ -31,7 +31,7 @@ num-layers num-layers-per-virtual-pipeline-stage num-query-groups num-virtual-st
 optimizer-cpu-offload overlap-grad-reduce overlap-moe-expert-parallel-comm overlap-param-gather padded-vocab-size
 pipeline-model-parallel-layout pipeline-model-parallel-size position-embedding-type q-lora-rank qk-head-dim
 qk-layernorm qk-pos-emb-head-dim quick-geglu recompute-activations recompute-granularity recompute-method
-recompute-modules recompute-num-layers rotary-base rotary-percent reuse-grad-buf-for-mxfp8-param-ag
+recompute-modules recompute-num-layers rotary-base rotary-percent
 seq-length sequence-parallel softmax-type
 squared-relu swiglu tensor-model-parallel-size tokenizer-model tokenizer-type tp-comm-overlap
 untie-embeddings-and-output-weights use-distributed-optimizer use-megatron-fsdp use-precision-aware-optimizer
@@ -211,7 +211,7 @@ num-channels num-layers-at-end-in-bf16 num-layers-at-start-in-bf16 offload-modul
 optimizer-offload-fraction outer-dp-sharding-strategy overlap-dispatch-backward-with-experts-wgrad
 overlap-p2p-communication-warmup-flush overlap-param-gather-with-optimizer-step patch-dim perform-rl-step
 pipeline-model-parallel-comm-backend qk-clip qk-l2-norm rampup-batch-size relative-attention-max-distance
-relative-attention-num-buckets reset-attention-mask
+relative-attention-num-buckets reset-attention-mask reuse-grad-buf-for-mxfp8-param-ag
 rl-offload-optimizer-during-inference rl-training-cuda-graphs rl-use-sequence-packing sft sharp-enabled-group
 skip-train spec step-batch-size-schedule suggested-communication-unit-size swin-backbone-type symmetric-ar-type
 te-precision-config-file tensor-parallel-num-weight-shards tokenizer-special-tokens
