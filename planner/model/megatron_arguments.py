@@ -19,8 +19,8 @@ account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split add-q
 context-parallel-size cp-comm-type data-parallel-sharding-strategy decoder-first-pipeline-num-layers
 decoder-last-pipeline-num-layers disable-bias-linear disable-pad-vocab-size encoder-seq-length exp-avg-dtype
 exp-avg-sq-dtype expert-model-parallel-size expert-tensor-parallel-size ffn-hidden-size
-fine-grained-activation-offloading fp16 fp8-format fp8-param-gather fp8-recipe global-batch-size
-grad-reduce-in-bf16 group-query-attention hidden-size kv-channels kv-lora-rank main-params-dtype
+fine-grained-activation-offloading fp16 fp4-format fp4-recipe fp8-format fp8-param-gather fp8-recipe
+global-batch-size grad-reduce-in-bf16 group-query-attention hidden-size kv-channels kv-lora-rank main-params-dtype
 make-vocab-size-divisible-by
 max-position-embeddings merge-file micro-batch-size microbatch-group-size-per-virtual-pipeline-stage moe-enable-deepep
 moe-ffn-hidden-size moe-flex-dispatcher-backend moe-layer-freq moe-layer-recompute moe-router-group-topk
