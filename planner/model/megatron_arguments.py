@@ -31,10 +31,10 @@ num-virtual-stages-per-pipeline-rank optimizer optimizer-cpu-offload overlap-gra
 overlap-moe-expert-parallel-comm overlap-param-gather padded-vocab-size pipeline-model-parallel-layout
 pipeline-model-parallel-size position-embedding-type q-lora-rank qk-head-dim qk-layernorm qk-pos-emb-head-dim
 quick-geglu recompute-activations recompute-granularity recompute-method recompute-modules recompute-num-layers
-reuse-grad-buf-for-mxfp8-param-ag rotary-base rotary-percent seq-length sequence-parallel softmax-type squared-relu
-swiglu tensor-model-parallel-size tokenizer-model tokenizer-type tp-comm-overlap untie-embeddings-and-output-weights
-use-distributed-optimizer use-megatron-fsdp use-precision-aware-optimizer use-rotary-position-embeddings
-use-torch-fsdp2 use-tp-pp-dp-mapping v-head-dim vocab-file vocab-size window-attn-skip-freq window-size
+rotary-base rotary-percent seq-length sequence-parallel softmax-type squared-relu swiglu tensor-model-parallel-size
+tokenizer-model tokenizer-type tp-comm-overlap untie-embeddings-and-output-weights use-distributed-optimizer
+use-megatron-fsdp use-precision-aware-optimizer use-rotary-position-embeddings use-torch-fsdp2 use-tp-pp-dp-mapping
+v-head-dim vocab-file vocab-size window-attn-skip-freq window-size
 """)
 """Read: they say the model, the work, the strategy or the number of devices."""
 
@@ -209,7 +209,7 @@ num-channels num-layers-at-end-in-bf16 num-layers-at-start-in-bf16 offload-modul
 optimizer-offload-fraction outer-dp-sharding-strategy overlap-dispatch-backward-with-experts-wgrad
 overlap-p2p-communication-warmup-flush overlap-param-gather-with-optimizer-step patch-dim perform-rl-step
 pipeline-model-parallel-comm-backend qk-clip qk-l2-norm rampup-batch-size relative-attention-max-distance
-relative-attention-num-buckets reset-attention-mask
+relative-attention-num-buckets reset-attention-mask reuse-grad-buf-for-mxfp8-param-ag
 rl-offload-optimizer-during-inference rl-training-cuda-graphs rl-use-sequence-packing sft sharp-enabled-group
 skip-train spec step-batch-size-schedule suggested-communication-unit-size swin-backbone-type symmetric-ar-type
 te-precision-config-file tensor-parallel-num-weight-shards tokenizer-special-tokens
