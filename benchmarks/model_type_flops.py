@@ -45,10 +45,11 @@ def flops_ratio(
         if getattr(config, "kv_lora_rank", None):  # latent attention runs with as many key-value heads only
             config.num_key_value_heads = config.num_attention_heads
             config.head_dim = config.qk_rope_head_dim  # the width that these classes rotate
+        books = config.num_codebooks if hasattr(config, "codebook_vocab_size") else 0
         ways = {"attn_implementation": "eager", "experts_implementation": "eager"}
         model = getattr(transformers, class_name)._from_config(config, **ways).eval()
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            model(**_inputs(spec, length), use_cache=False)
+            model(**_inputs(spec, length, books), use_cache=False)
         if spec.further_towers:
             return round(_with_towers(spec, length) / float(counter.get_total_flops() + tower_flops(model, spec)), 5)
     except Exception:
@@ -67,13 +68,16 @@ def _with_towers(spec: ModelSpec, length: int) -> float:
     return forward_flops_per_token(spec, length, causal=False) * length + towers
 
 
-def _inputs(spec: ModelSpec, length: int) -> dict[str, Any]:
-    """What one forward pass reads: tokens, of an encoder-decoder those of both sides, or a spectrum."""
+def _inputs(spec: ModelSpec, length: int, codebooks: int) -> dict[str, Any]:
+    """What one forward pass reads: tokens, of an encoder-decoder those of both sides, or a spectrum.
+
+    ``codebooks``: a position holds a token of text and as many of audio.
+    """
     import torch
 
     tokens = torch.zeros(1, length, dtype=torch.long)
     if spec.encoder is None:
-        return {"input_ids": tokens}
+        return {"input_ids": tokens[..., None].repeat(1, 1, 1 + codebooks) if codebooks else tokens}
     front = spec.encoder.front
     if isinstance(front, PatchFront):
         return _patches(front, spec.encoder.sequence_length, tokens)

@@ -133,6 +133,10 @@ CHANGES: dict[str, list[Any]] = {
     "attention_type": ["original_full"],
     "encoder_attention_type": ["transient-global"],
     "num_global_tokens": [8],
+    **_each("codebook_vocab_size num_filters vector_quantization_hidden_dimension", [48]),
+    **_each("compress num_residual_layers last_kernel_size residual_kernel_size", [4]),
+    "upsampling_ratios": [[6, 4]],
+    **_each("post_conv_mid_channels post_conv_out_channels", [72]),
 }
 """Other values of keys, tried one at a time; every boolean key of the class is turned over besides."""
 
@@ -153,6 +157,7 @@ HOLDERS = (
     "encoder",
     "decoder",
     "encoder.text_config",
+    "codec_config",
 )
 """Nested configs whose keys are set and changed too."""
 
@@ -268,7 +273,13 @@ LISTED: dict[str, dict[str, Any]] = {
         "vision_config.num_heads": [2, 2, 3, 3],
         "vision_config.num_groups": [2, 4, 3, 3],
     },
+    "kyutai_speech_to_text": {
+        "codec_config.hidden_size": 96,
+        "codec_config.num_attention_heads": 6,
+        "codec_config.upsample_groups": 12,
+    },
     "pix2struct": {"text_config.d_kv": 16},
+    "pp_formulanet": {"vision_config.decoder_hidden_size": 96},
     "led": {"attention_window": 8},
     "longt5": {"local_radius": 15},
     "pegasus_x": {"block_size": 16, "num_global_tokens": 4, "stagger_local_blocks": False},

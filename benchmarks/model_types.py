@@ -102,6 +102,7 @@ def class_defaults() -> dict[str, Any]:
     from planner.model.hf_config.audio_models import AUDIO_MODELS
     from planner.model.hf_config.bart_family import BARTS
     from planner.model.hf_config.bert_family import BERTS
+    from planner.model.hf_config.crossed_towers import FORMULA_PARTS
     from planner.model.hf_config.registry import JOINED_PARTS
     from planner.model.hf_config.t5_family import T5S
     from planner.model.hf_config.tables import TABLES
@@ -116,15 +117,19 @@ def class_defaults() -> dict[str, Any]:
         "blip_vision_model",
         "idefics",
         "idefics_vision",
+        "kyutai_speech_to_text",
+        "mimi",
         "mllama_text_model",
         "mllama_vision_model",
         "moshi",
+        "pp_formulanet",
+        *FORMULA_PARTS,
         *AUDIO_MODELS,
         *(each.encoder for each in AUDIO_MODELS.values()),
     }
     others = ("falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese", "modernbert-decoder", "whisper")
     tables = (TABLES, NESTED, VISION_MODELS, BERTS, BARTS, T5S, others, JOINED_PARTS, audio, ("t5_gemma_module",))
-    towers = image_part_types()
+    towers = image_part_types() | {FORMULA_PARTS[1]}
     types = {}
     for model_type in sorted({name for table in (*tables, IMAGE_MODELS, towers) for name in table}):
         known = CONFIG_MAPPING[model_type]

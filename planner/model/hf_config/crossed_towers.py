@@ -1,4 +1,4 @@
-"""Decoders with layers of cross-attention to a vision tower: mllama (Llama 3.2 Vision), idefics.
+"""Decoders with layers of cross-attention to a vision tower: mllama (Llama 3.2 Vision), idefics, blip, pp_formulanet.
 
 Shapes: ``transformers`` 5.23 modeling files.
 """
@@ -8,14 +8,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from planner.model.hf_config.bart_family import Bart, stack
 from planner.model.hf_config.bert_family import Bert, import_bert, second_bias
 from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.image_models import Images
+from planner.model.hf_config.image_parts import linear
 from planner.model.hf_config.layers import divided_heads
 from planner.model.hf_config.patch_towers import side
 from planner.model.hf_config.reader import ConfigReader
+from planner.model.hf_config.sam_towers import read_sam
 from planner.model.hf_config.vision_towers import vision_layer
 from planner.model.layer_runs import runs_of
 from planner.model.mixers.tower_cross import TowerCrossSpec
@@ -28,6 +31,7 @@ MLLAMA_RATIOS = 8
 """Shapes of an image in tiles where the config lists none."""
 MLLAMA_FEATURES = [3, 7, 15, 23, 30]
 TILE_MULTIPLE = 8
+FORMULA_PARTS = ("pp_formulanet_text", "pp_formulanet_vision")
 
 
 def crossed_layers(keys: ClassKeys, layers: int, hidden: int) -> list[TokenMixer | None]:
@@ -113,6 +117,42 @@ def import_blip(reader: ConfigReader, name: str) -> ModelSpec:
         ends = ends.model_copy(update={"tables": (*ends.tables, *second_bias(model.vocab_size))})
     changed: dict[str, Any] = {"layer_kinds": kinds, "layer_runs": runs, "tie_embeddings": tied, "ends": ends}
     return model.model_copy(update={**changed, "family": "blip", "vision": tower.spec(tower.patches + 1)})
+
+
+def import_pp_formulanet(reader: ConfigReader, name: str) -> ModelSpec:
+    """Read a PP-FormulaNet: every layer of a decoder of the mBART kind attends to a SAM between attention and MLP."""
+    text, vision = (
+        ClassKeys(reader.child(key), kind)
+        for key, kind in zip(("text_config", "vision_config"), FORMULA_PARTS, strict=True)
+    )
+    hidden, length = text.width("d_model"), text.integer("max_position_embeddings")
+    sam, middle, width = read_sam(vision), *(vision.width(f"post_conv_{key}_channels") for key in ("mid", "out"))
+    for keys, expected in (("post_conv_in_channels", sam.channels), ("decoder_hidden_size", hidden)):
+        if vision.width(keys) != expected:
+            vision.reader.refuse(keys, f"must be {expected}, the width that meets it, is {vision.width(keys)}")
+    convolutions, _, tokens = sam.shrink(middle, width)
+    layers = list[LayerSpec]()
+    for layer in stack(text, Bart(pre_norm=True), "decoder", hidden):
+        heads, head_dim = layer.attention.num_heads, layer.attention.head_dim
+        cross = TowerCrossSpec(num_heads=heads, num_kv_heads=heads, head_dim=head_dim, source_width=hidden, bias=True)
+        layers.append(layer.model_copy(update={"cross": None, "mlp": None, "num_norms": 1}))
+        layers.append(layer.model_copy(update={"attention": cross, "cross": None, "num_norms": 2}))
+    kinds, runs = runs_of(layers)
+    return ModelSpec(
+        name=name,
+        family="pp_formulanet",
+        hidden_size=hidden,
+        vocab_size=text.integer("vocab_size"),
+        layer_kinds=kinds,
+        layer_runs=runs,
+        tie_embeddings=False,
+        learned_positions=length + 2,
+        embedding_norm=True,
+        max_sequence_length=length,
+        activation_function=text.text("activation_function", "gelu"),
+        position="learned",
+        vision=sam.tower.spec(tokens, convolutions, linear(width, width, tokens), linear(width, hidden, tokens)),
+    )
 
 
 def import_idefics(reader: ConfigReader, name: str) -> ModelSpec:

@@ -11,7 +11,13 @@ from pydantic import ValidationError
 from planner.model.hf_config.audio_models import AUDIO_MODELS, import_audio_model, import_moshi
 from planner.model.hf_config.bart_family import BARTS, import_bart, import_whisper
 from planner.model.hf_config.bert_family import BERTS, import_bert
-from planner.model.hf_config.crossed_towers import import_blip, import_idefics, import_mllama
+from planner.model.hf_config.codec_models import import_kyutai
+from planner.model.hf_config.crossed_towers import (
+    import_blip,
+    import_idefics,
+    import_mllama,
+    import_pp_formulanet,
+)
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
@@ -177,6 +183,8 @@ IMPORTERS: dict[str, Importer] = TEXT_IMPORTERS | {
     "blip": import_blip,
     "mllama": import_mllama,
     "moshi": import_moshi,
+    "kyutai_speech_to_text": import_kyutai,
+    "pp_formulanet": import_pp_formulanet,
     "idefics": import_idefics,
     "qwen2_vl": _named("qwen2_vl", import_qwen_vl),
     "qwen2_5_vl": _named("qwen2_5_vl", import_qwen_vl),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-_ENCODER_DECODER = "an encoder beside the decoder, with cross-attention"
 _AUDIO = "an audio tower"
 
 _BY_MECHANISM: dict[str, str] = {
@@ -12,8 +11,7 @@ _BY_MECHANISM: dict[str, str] = {
     "cross-attention to another modality": "evolla",
     "denoising over a canvas": "diffusion_gemma",
     "hashed attention": "reformer",
-    _ENCODER_DECODER: "pp_formulanet",
-    _AUDIO: "kyutai_speech_to_text musicgen musicgen_melody nemo_speechlm qwen2_5_omni qwen3_omni_moe",
+    _AUDIO: "musicgen musicgen_melody nemo_speechlm qwen2_5_omni qwen3_omni_moe",
     "a vision tower that the timm library defines": "fast_vlm perception_lm",
     "an action expert beside the language model, with attention over both": "pi0",
 }
