@@ -25,7 +25,7 @@ def test_a_decoder_that_crosses_to_a_tower_in_every_layer_counts_as_torch() -> N
     model = getattr(transformers, class_name)._from_config(config, attn_implementation="eager").eval()
     model.requires_grad_(False)  # the counter's hooks ask leaves that need gradients for theirs
     assert spec.vision is not None
-    length = spec.vision.tokens_per_image  # our text counts cross-attention to as many tokens as it has itself
+    length = spec.vision.tokens_per_image  # the count of one token takes as many of the tower as of text
     tokens = torch.zeros(1, length, dtype=torch.long)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model(pixel_values=torch.rand(1, 3, 224, 224), decoder_input_ids=tokens, use_cache=False)

@@ -135,7 +135,7 @@ def test_configs_are_read_strictly(config: dict[str, Any], pointer: str) -> None
 
 
 def test_other_encoder_decoders_are_refused_with_their_mechanism() -> None:
-    for kind, words in (("pp_formulanet", "cross-attention"), ("reformer", "hashed"), ("blt", "blocks of bytes")):
+    for kind, words in (("evolla", "cross-attention"), ("reformer", "hashed"), ("blt", "blocks of bytes")):
         with pytest.raises(DocumentInvalid, match=words):
             model_from_hf_config({"model_type": kind}, "x", "config.json")
 

@@ -181,7 +181,7 @@ def test_layer_kinds_of_a_table_family_must_be_known_and_one_a_layer() -> None:
 
 
 def test_a_known_family_that_is_not_read_is_refused_with_its_mechanism() -> None:
-    for kind, mechanism in (("pi0", "action expert"), ("reformer", "hashed"), ("pp_formulanet", "encoder")):
+    for kind, mechanism in (("pi0", "action expert"), ("reformer", "hashed"), ("musicgen", "audio tower")):
         with pytest.raises(DocumentInvalid, match=mechanism) as caught:
             model_from_hf_config({"model_type": kind}, "x", "config.json")
         assert "did you mean" not in str(caught.value)

@@ -62,3 +62,44 @@ def test_scales_of_folded_patches_end_at_the_whole_patch() -> None:
     assert spec.vision is not None
     assert spec.vision.num_layers == 0
     assert total_parameters(spec) == 1_740_191_689_202
+
+
+def test_every_layer_of_a_formula_decoder_crosses_to_the_tower() -> None:
+    spec = _read("pp_formulanet")
+    assert [kind.attention.kind for kind in spec.layer_kinds] == ["gqa", "tower_cross"]
+    assert spec.num_layers == 2 * 8
+    assert spec.vision is not None
+    # 32 x 32 patches, two convolutions of stride 2.
+    assert spec.vision.tokens_per_image == 8 * 8
+    with pytest.raises(FindingsInvalid) as raised:
+        _read("pp_formulanet", vision_config={"decoder_hidden_size": 256})
+    assert raised.value.findings[0].pointer == "/vision_config/decoder_hidden_size"
+
+
+def test_a_codec_is_held_and_its_tokens_are_rows_of_the_token_table() -> None:
+    spec = _read("kyutai_speech_to_text")
+    fewer = _read("kyutai_speech_to_text", num_codebooks=31)
+    assert total_parameters(spec) == 2_696_431_425
+    assert total_parameters(spec) - total_parameters(fewer) == 2049 * 2048
+    (codec,) = spec.entry_parts
+    # All of transformers' MimiModel with its default config; the codebooks are no parameters.
+    assert (codec.kind, codec.parameters) == ("held", 79_308_609)
+    # As many frames as tokens: nothing between the two halves.
+    equal = _read("kyutai_speech_to_text", codec_config={"frame_rate": 25.0})
+    assert total_parameters(spec) - total_parameters(equal) == 4 * 512 * (512 + 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("upsampling_ratios", [0, 4]), ("upsample_groups", 500), ("compress", 100), ("decoder_config", None)],
+)
+def test_impossible_codecs_are_findings(key: str, value: Any) -> None:
+    with pytest.raises(FindingsInvalid) as raised:
+        _read("kyutai_speech_to_text", codec_config={key: value})
+    assert raised.value.findings[0].pointer == f"/codec_config/{key}"
+
+
+def test_a_tied_head_has_no_rows_of_audio() -> None:
+    with pytest.raises(FindingsInvalid) as raised:
+        _read("kyutai_speech_to_text", tie_word_embeddings=True)
+    assert raised.value.findings[0].pointer == "/tie_word_embeddings"
