@@ -26,6 +26,21 @@ from benchmarks.model_type_values import CHANGES, SMALL
 RESULT = Path(__file__).parent / "tables" / "model-types.json"
 DEFAULTS = Path(__file__).parents[1] / "planner" / "model" / "hf_config" / "class_defaults.json"
 TIME_LIMIT_S = 120.0
+_ALONE = (
+    "blip",
+    "blip_2_qformer",
+    "blip_text_model",
+    "blip_vision_model",
+    "idefics",
+    "idefics_vision",
+    "kyutai_speech_to_text",
+    "mimi",
+    "mllama_text_model",
+    "mllama_vision_model",
+    "moshi",
+    "pp_formulanet",
+)
+"""Types with importers of their own, and parts of theirs, in no table of families."""
 CLASSES = ("causal_lm", "image_text", "multimodal", "encoder_decoder")
 
 
@@ -110,23 +125,8 @@ def class_defaults() -> dict[str, Any]:
     from planner.model.hf_config.tables.nested import NESTED
     from planner.model.hf_config.vision_models import VISION_MODELS
 
-    audio = {
-        "blip",
-        "blip_2_qformer",
-        "blip_text_model",
-        "blip_vision_model",
-        "idefics",
-        "idefics_vision",
-        "kyutai_speech_to_text",
-        "mimi",
-        "mllama_text_model",
-        "mllama_vision_model",
-        "moshi",
-        "pp_formulanet",
-        *FORMULA_PARTS,
-        *AUDIO_MODELS,
-        *(each.encoder for each in AUDIO_MODELS.values()),
-    }
+    encoders = {each.encoder for each in AUDIO_MODELS.values()}
+    audio = {*_ALONE, *FORMULA_PARTS, *AUDIO_MODELS, *encoders}
     others = ("falcon", "nemotron_h", "gpt_bigcode", "gpt_neox_japanese", "modernbert-decoder", "whisper")
     tables = (TABLES, NESTED, VISION_MODELS, BERTS, BARTS, T5S, others, JOINED_PARTS, audio, ("t5_gemma_module",))
     towers = image_part_types() | {FORMULA_PARTS[1]}
