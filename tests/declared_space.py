@@ -57,7 +57,8 @@ def _stored_in_8_bit(problem: Problem, columns: dict[str, Ints]) -> Ints:
     able = _columns(problem).fp8_parameters and workload.precision == "fp8"
     able = able and workload.optimizer in ("adam", "adam_bf16_states", "adam_precision_aware", "sgd")
     kept = (columns["optimizer_offload"] == 0) | (workload.fp8_recipe == "delayed")
-    return ((columns["zero"] == 1) & kept & able).astype(np.int64)
+    stored: Ints = ((columns["zero"] == 1) & kept & able).astype(np.int64)
+    return stored
 
 
 _REST = (

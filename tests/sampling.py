@@ -21,7 +21,7 @@ import subprocess
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from planner.version import __version__
 
@@ -37,7 +37,7 @@ def drawn(
     number: int,
     *,
     kept: Sequence[Case] = (),
-    kind: Callable[[Case], Hashable] | None = None,
+    kind: Callable[[Any], Hashable] | None = None,
 ) -> list[Case]:
     """The cases of this run in their order: all of them, or ``number`` in a quick run.
 

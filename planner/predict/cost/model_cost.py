@@ -129,10 +129,8 @@ class ModelCost:
     table_copy_parameters: Array
     """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
     table_copy_bytes: Array  # the same of its frozen bytes: [K]
-    head_inputs_bytes: Array
-    """Part of what the head keeps that is not of logits: [K]."""
-    logits: Array
-    """Logits of a micro-batch: [K]."""
+    head_inputs_bytes: Array  # part of what the head keeps that is not of logits: [K]
+    logits: Array  # of a micro-batch: [K]
 
     def of_layers(self, key: Ints, kind_counts: Array) -> Array:
         """Part of the model's dense parameters that its layers have: [R]."""

@@ -32,7 +32,7 @@ COUNTS: dict[str, int] = {
 
 
 def read(kind: str, **keys: Any) -> ModelSpec:
-    sides = {"vocab_size": 33201} if kind == "udop" else {}
+    sides: dict[str, Any] = {"vocab_size": 33201} if kind == "udop" else {}
     if kind == "vision-encoder-decoder":
         sides["encoder"] = {"model_type": "vit", "pooler_output_size": 768}
     return model_from_hf_config({"model_type": kind, **sides, **keys}, "read", "config.json")

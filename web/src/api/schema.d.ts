@@ -736,6 +736,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/pools-plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * One pipeline over several kinds of devices, with launch files where a back-end runs it
+         * @description Stages on unequal devices, with the bound of the search.  With one back-end in `constraints.backends` the stages are
+         *     alike in what it needs equal, and `launcher` gives their files; other back-ends say why not.  Such plans are not stored.
+         */
+        post: operations["create_pools_plan_v1_pools_plans_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/problems:check": {
         parameters: {
             query?: never;
@@ -2075,6 +2096,12 @@ export interface components {
              */
             kind: "conv_module";
             /**
+             * Projection Bias
+             * @description biases of the projections in and out
+             * @default true
+             */
+            projection_bias: boolean;
+            /**
              * Vectors
              * @description vectors of its width in batch norm and gate
              * @default 0
@@ -2101,6 +2128,17 @@ export interface components {
              * @constant
              */
             kind: "cross";
+            /**
+             * Merged
+             * @description by the weights of the layer's self-attention, in one softmax with its own keys (t5gemma2)
+             * @default false
+             */
+            merged: boolean;
+            /**
+             * Norm
+             * @description the norm of its input, where it is not the layer's kind; absent = none
+             */
+            norm?: ("rms" | "layer" | "layer_no_bias" | "none_affine") | "absent" | null;
             /** Num Heads */
             num_heads: number;
             /** Num Kv Heads */
@@ -2110,6 +2148,13 @@ export interface components {
              * @default false
              */
             output_bias: boolean;
+            /**
+             * Qk Norm
+             * @description RMS norms of queries and keys
+             * @default none
+             * @enum {string}
+             */
+            qk_norm: "none" | "per_head" | "full_width";
             /**
              * Query Bias
              * @default false
@@ -2198,6 +2243,72 @@ export interface components {
              * @default false
              */
             whole_gates: boolean;
+        };
+        /**
+         * DenoiserSpec
+         * @description The ends of a diffusion transformer, and how a sample becomes tokens.
+         */
+        DenoiserSpec: {
+            /**
+             * Class Name
+             * @description class of diffusers
+             */
+            class_name: string;
+            /**
+             * Compression
+             * @description frames of one latent frame, pixels of one latent row or column
+             */
+            compression: [
+                number,
+                number
+            ];
+            /**
+             * Config
+             * @description arguments of the class that are not its defaults, by name
+             * @default []
+             */
+            config: [
+                string,
+                boolean | number | string | number[] | null
+            ][];
+            /**
+             * Entry
+             * @description patch embedding, text projection, time step
+             */
+            entry: components["schemas"]["PartSpec"][];
+            /**
+             * Exit
+             * @description norm and modulation; last the projection to a patch
+             */
+            exit: components["schemas"]["PartSpec"][];
+            /**
+             * Patch
+             * @description latent frames, rows and columns of one token
+             */
+            patch: [
+                number,
+                number,
+                number
+            ];
+            /**
+             * Text In Sequence
+             * @description joint attention: sequence_length counts latent and text tokens
+             */
+            text_in_sequence: boolean;
+            /**
+             * Text Tokens
+             * @description text tokens of a sample, where the workload says no source_length
+             */
+            text_tokens: number;
+            /**
+             * Usual Sample
+             * @description frames, height and width that the family was released for
+             */
+            usual_sample: [
+                number,
+                number,
+                number
+            ];
         };
         /**
          * Device
@@ -2375,8 +2486,11 @@ export interface components {
              * @default true
              */
             final_norm: boolean;
-            /** @description what stands in the place of a token table */
-            front?: components["schemas"]["ConvFront"] | null;
+            /**
+             * Front
+             * @description what stands in the place of a token table
+             */
+            front?: components["schemas"]["ConvFront"] | components["schemas"]["PatchFront"] | null;
             /**
              * Hidden Size
              * @description its width where it is not the decoder's
@@ -2415,6 +2529,12 @@ export interface components {
          * @description Additions to the two ends of a model.
          */
         EndsSpec: {
+            /**
+             * Head Streams
+             * @description streams of a token from which the head predicts (prophetnet)
+             * @default 1
+             */
+            head_streams: number;
             /**
              * Input Width
              * @description features that a projection with bias maps to the hidden width; None = no such
@@ -3356,6 +3476,18 @@ export interface components {
             sequence_length: number;
         };
         /**
+         * JointSpec
+         * @description Second weights of a layer, for text tokens: as large as those for latent tokens.
+         */
+        JointSpec: {
+            /**
+             * Text Ends
+             * @description text gives keys, values and queries only: no output projection, no MLP (SD3's last)
+             * @default false
+             */
+            text_ends: boolean;
+        };
+        /**
          * LabelQuestion
          * @description ``PUT /v1/labels/{name}``: which plan the label means from now on.
          */
@@ -3427,7 +3559,7 @@ export interface components {
              * Attention
              * @description the token mixer: attention, or another kind
              */
-            attention: components["schemas"]["AttentionSpec"] | components["schemas"]["DeltaRuleSpec"] | components["schemas"]["Mamba2Spec"] | components["schemas"]["Mamba1Spec"] | components["schemas"]["LightningSpec"] | components["schemas"]["ShortConvSpec"] | components["schemas"]["CompressedAttentionSpec"] | components["schemas"]["ConvModuleSpec"] | components["schemas"]["WindowCrossSpec"] | components["schemas"]["ExpertAttentionSpec"] | components["schemas"]["MlstmSpec"] | components["schemas"]["ChannelRecurrenceSpec"] | components["schemas"]["TowerCrossSpec"] | components["schemas"]["AbsentMixerSpec"];
+            attention: components["schemas"]["AttentionSpec"] | components["schemas"]["DeltaRuleSpec"] | components["schemas"]["Mamba2Spec"] | components["schemas"]["Mamba1Spec"] | components["schemas"]["LightningSpec"] | components["schemas"]["ShortConvSpec"] | components["schemas"]["CompressedAttentionSpec"] | components["schemas"]["ConvModuleSpec"] | components["schemas"]["WindowCrossSpec"] | components["schemas"]["ExpertAttentionSpec"] | components["schemas"]["MlstmSpec"] | components["schemas"]["ChannelRecurrenceSpec"] | components["schemas"]["TowerCrossSpec"] | components["schemas"]["LocalGlobalSpec"] | components["schemas"]["RelativeAttentionSpec"] | components["schemas"]["AbsentMixerSpec"];
             /** @description a second mixer that reads the same norm and adds to the same sum (falcon_h1) */
             beside?: components["schemas"]["Mamba2Spec"] | null;
             /** @description attention to the encoder's output, after the token mixer; its norms count in num_norms */
@@ -3438,6 +3570,8 @@ export interface components {
              * @default false
              */
             experts_beside: boolean;
+            /** @description second weights for text tokens, which attend jointly with latent tokens */
+            joint?: components["schemas"]["JointSpec"] | null;
             mlp?: components["schemas"]["MlpSpec"] | null;
             moe?: components["schemas"]["MoeSpec"] | null;
             /**
@@ -3474,6 +3608,8 @@ export interface components {
              * @default false
              */
             reuses_weights: boolean;
+            /** @description rows beside one a token; None = no others */
+            rows?: components["schemas"]["RowsSpec"] | null;
         };
         /**
          * LeaningView
@@ -3581,6 +3717,40 @@ export interface components {
             items: {
                 [key: string]: unknown;
             }[];
+        };
+        /**
+         * LocalGlobalSpec
+         * @description Block-local attention of an encoder layer, with global keys.
+         */
+        LocalGlobalSpec: {
+            /**
+             * Global Tokens
+             * @description learned tokens that see all, and that all see
+             * @default 0
+             */
+            global_tokens: number;
+            /** Head Dim */
+            head_dim: number;
+            /**
+             * Kind
+             * @default local_global
+             * @constant
+             */
+            kind: "local_global";
+            /** Num Heads */
+            num_heads: number;
+            /** @description biases by distance, one table for tokens and one for summaries */
+            position_bias?: components["schemas"]["PositionBias"] | null;
+            /**
+             * Summary Block
+             * @description tokens that one summary key stands for
+             */
+            summary_block?: number | null;
+            /**
+             * Window
+             * @description tokens that a token's block sees
+             */
+            window: number;
         };
         /**
          * Lookup
@@ -3985,7 +4155,7 @@ export interface components {
         };
         /**
          * ModelSpec
-         * @description A decoder language model: embedding, a sequence of layers of few kinds, final norm, output head.
+         * @description A language model (or a diffusion transformer): embedding, layers of few kinds in sequence, final norm, head.
          */
         ModelSpec: {
             /**
@@ -3993,6 +4163,8 @@ export interface components {
              * @default silu
              */
             activation_function: string;
+            /** @description the ends of a diffusion transformer */
+            denoiser?: components["schemas"]["DenoiserSpec"] | null;
             /**
              * Embedding Norm
              * @default false
@@ -4093,7 +4265,10 @@ export interface components {
              */
             tie_embeddings: boolean;
             vision?: components["schemas"]["VisionSpec"] | null;
-            /** Vocab Size */
+            /**
+             * Vocab Size
+             * @description rows of the token table; 0 = none, which only a denoiser has
+             */
             vocab_size: number;
         };
         /**
@@ -4113,6 +4288,11 @@ export interface components {
              * @default true
              */
             gated: boolean;
+            /**
+             * Image Intermediate Size
+             * @description width of as many experts, with a router, for tokens of images, not of text (ernie4_5_vl)
+             */
+            image_intermediate_size?: number | null;
             /**
              * Latent Bias
              * @description biases of the two projections of latent experts
@@ -4401,7 +4581,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "projection" | "norm" | "scale" | "gate" | "convolution" | "table";
+            kind: "projection" | "norm" | "scale" | "gate" | "convolution" | "table" | "held";
             /**
              * Learned
              * @description learned scalars, if not as the kind says
@@ -4412,6 +4592,12 @@ export interface components {
              * @description unique within the layer, and not the name of another operator
              */
             name: string;
+            /**
+             * Of Source
+             * @description runs over the second sequence, such as the text
+             * @default false
+             */
+            of_source: boolean;
             /** Out Features */
             out_features?: number | null;
             /**
@@ -4420,6 +4606,23 @@ export interface components {
              * @default 1
              */
             rows: number;
+        };
+        /**
+         * PatchFront
+         * @description A projection, with a bias, of every patch of an image to one of the encoder's tokens (ViT, pix2struct).
+         */
+        PatchFront: {
+            /**
+             * Input Width
+             * @description values of one patch
+             */
+            input_width: number;
+            /**
+             * Kind
+             * @default patches
+             * @constant
+             */
+            kind: "patches";
         };
         /**
          * Plan
@@ -4910,24 +5113,333 @@ export interface components {
             scale_up: components["schemas"]["ScaleUp"];
         };
         /**
-         * PoolPart
-         * @description Some devices of one kind.
+         * PoolStage
+         * @description One pipeline stage: where it runs, what it holds, how, and what that costs.
          */
-        PoolPart: {
+        PoolStage: {
             /**
-             * Cluster
-             * @description a built-in or stored name; or a cluster document (units may be spelt)
+             * Activation Offload Layers
+             * @default 0
              */
-            cluster: string | {
+            activation_offload_layers: number;
+            /** Device */
+            device: string;
+            /**
+             * Devices
+             * @description devices of the stage: tp x cp x dp
+             */
+            devices: number;
+            /** First Layer */
+            first_layer: number;
+            /**
+             * Forward S
+             * @description part of microbatch_s that is the forward
+             */
+            forward_s: number;
+            /**
+             * Has Embedding
+             * @default false
+             */
+            has_embedding: boolean;
+            /**
+             * Has Head
+             * @default false
+             */
+            has_head: boolean;
+            /**
+             * Hop S
+             * @description one way to the next stage; 0 for the last one
+             */
+            hop_s: number;
+            /** In Flight Microbatches */
+            in_flight_microbatches: number;
+            /**
+             * Late S
+             * @description once a step: exposed reduction and gathering, optimizer
+             */
+            late_s: number;
+            /**
+             * Late Shown S
+             * @description part of late_s that does not hide under the stages before it
+             */
+            late_shown_s: number;
+            /** Layers */
+            layers: number;
+            /** Memory Limit Bytes */
+            memory_limit_bytes: number;
+            /**
+             * Microbatch S
+             * @description forward and backward of one micro-batch, relief included
+             */
+            microbatch_s: number;
+            /**
+             * Optimizer Offload
+             * @default false
+             */
+            optimizer_offload: boolean;
+            /** Parameters Per Device */
+            parameters_per_device: number;
+            peak_memory_bytes: components["schemas"]["MemoryBill"];
+            /** Pool */
+            pool: string;
+            /**
+             * Recompute
+             * @default none
+             * @enum {string}
+             */
+            recompute: "none" | "selective" | "full";
+            /**
+             * Recompute Layers
+             * @default 0
+             */
+            recompute_layers: number;
+            /**
+             * Recompute Modules
+             * @default []
+             */
+            recompute_modules: string[];
+            /** Stage */
+            stage: number;
+            /**
+             * Strategy
+             * @description tp, sp, cp, ep, dp, micro_batch_size, zero_stage of this stage
+             */
+            strategy: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * PoolUse
+         * @description How much of a pool the plan uses.
+         */
+        PoolUse: {
+            /**
+             * Busy Fraction
+             * @description stage time over the slowest stage's, mean over the used devices
+             */
+            busy_fraction: number;
+            /** Device */
+            device: string;
             /** Devices */
             devices: number;
+            /** Layers */
+            layers: number;
+            /** Pool */
+            pool: string;
+            /** Stages */
+            stages: number;
+            /** Used */
+            used: number;
+        };
+        /**
+         * PoolsAnswerView
+         * @description The plan, and its launch files where they were asked for.
+         */
+        PoolsAnswerView: {
+            emission: components["schemas"]["EmissionView"] | null;
+            plan: components["schemas"]["PoolsPlan"];
+            /** Plan Id */
+            plan_id: string;
+            /** Problem Id */
+            problem_id: string;
+        };
+        /**
+         * PoolsPlan
+         * @description The chosen pipeline over several pools, with its bound.
+         */
+        PoolsPlan: {
+            /** Assumptions */
+            assumptions: string[];
             /**
-             * Name
-             * @description how the answer calls it
+             * Backend
+             * @description the software that runs it; unrestricted = a plan for study, which nothing runs
              */
-            name: string;
+            backend: string;
+            /**
+             * Breakdown S
+             * @description rounds of the slowest stage, fill and drain, sends, late work
+             */
+            breakdown_s: {
+                [key: string]: number;
+            };
+            /**
+             * Fits Probability
+             * @description chance that its device holds it
+             */
+            fits_probability?: number | null;
+            /** Gap */
+            gap: number;
+            /** Lower Bound S */
+            lower_bound_s: number;
+            /**
+             * Memory Limit Bytes
+             * @description of the same stage
+             */
+            memory_limit_bytes: number;
+            /** Microbatch Samples */
+            microbatch_samples: number;
+            /** Model Flops Per Step */
+            model_flops_per_step: number;
+            /**
+             * Model Flops Utilization
+             * @description over the peak of all devices of all pools, used or not
+             */
+            model_flops_utilization: number;
+            /** Num Microbatches */
+            num_microbatches: number;
+            /**
+             * Peak Memory Bytes
+             * @description of the stage that fills the largest part of its device
+             */
+            peak_memory_bytes: number;
+            /** Pools */
+            pools: components["schemas"]["PoolUse"][];
+            problem: components["schemas"]["PoolsProblem"];
+            /** Provenance */
+            provenance?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Release
+             * @default
+             */
+            release: string;
+            /**
+             * Schedule
+             * @default 1f1b
+             * @constant
+             */
+            schedule: "1f1b";
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            search: components["schemas"]["PoolsSearch"];
+            /** Stages */
+            stages: components["schemas"]["PoolStage"][];
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "optimal" | "feasible";
+            /** Step Time S */
+            step_time_s: number;
+            /**
+             * Strategy
+             * @description what all stages have in common where a back-end runs them; else null
+             */
+            strategy?: {
+                [key: string]: unknown;
+            } | null;
+            /** Tokens Per S */
+            tokens_per_s: number;
+            /**
+             * Tokens Per S Per Device
+             * @description over all devices of all pools, used or not
+             */
+            tokens_per_s_per_device: number;
+            /** Why */
+            why: string[];
+        };
+        /**
+         * PoolsProblem
+         * @description A pipeline over several pools: each stage on devices of one pool, with a sub-mesh and a policy of its own.
+         */
+        PoolsProblem: {
+            /**
+             * Clusters
+             * @description one pool each, with the fabric of that pool
+             */
+            clusters: components["schemas"]["Cluster"][];
+            /**
+             * Consecutive
+             * @description whether the stages of a pool must follow each other
+             * @default false
+             */
+            consecutive: boolean;
+            constraints?: components["schemas"]["Constraints"];
+            /**
+             * Hides Late Work
+             * @description whether once-a-step work of a stage hides under the drain of the stages before it
+             * @default true
+             */
+            hides_late_work: boolean;
+            model: components["schemas"]["ModelSpec"];
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            workload: components["schemas"]["Workload"];
+        };
+        /**
+         * PoolsRequest
+         * @description A model, a workload, and the pools that one pipeline may use.
+         */
+        PoolsRequest: {
+            /**
+             * @description backends: the one that runs it; any = a plan for study, without files
+             * @default {
+             *       "backends": [
+             *         "any"
+             *       ],
+             *       "fits": 0.95,
+             *       "forbids": [],
+             *       "max_step_time_s": null,
+             *       "memory_margin_fraction": null,
+             *       "min_tokens_per_s": null,
+             *       "pins": {},
+             *       "schema_version": 2
+             *     }
+             */
+            constraints: components["schemas"]["Constraints"];
+            /**
+             * Launcher
+             * @description write launch files for it; null = none
+             * @default null
+             */
+            launcher: ("torchrun" | "slurm" | "kubernetes" | "trainjob" | "pytorchjob" | "volcano" | "mpirun" | "mpijob" | "ray" | "ray-train" | "ascendjob") | null;
+            /** Model */
+            model: string | {
+                [key: string]: unknown;
+            };
+            /** Pools */
+            pools: components["schemas"]["planner__operations__pools__PoolPart"][];
+            /**
+             * Time Limit S
+             * @default null
+             */
+            time_limit_s: number | null;
+            workload: components["schemas"]["Workload"];
+        };
+        /**
+         * PoolsSearch
+         * @description What the search looked at.
+         */
+        PoolsSearch: {
+            /** Labels */
+            labels: number;
+            /**
+             * Microbatch Choices
+             * @description numbers of samples at a time that divide the batch; in a back-end with each sharding of all stages
+             */
+            microbatch_choices: number;
+            /** Policies */
+            policies: number;
+            /** Proof */
+            proof: string;
+            /**
+             * Solved
+             * @description those whose stages were assigned; the others have a bound that is not below the plan
+             */
+            solved: number;
+            /** Sub Meshes */
+            sub_meshes: number;
+            /** Windows */
+            windows: number;
         };
         /**
          * PositionBias
@@ -5232,6 +5744,28 @@ export interface components {
             };
         };
         /**
+         * RelativeAttentionSpec
+         * @description Attention of one layer kind with projected distances; no biases.
+         */
+        RelativeAttentionSpec: {
+            /**
+             * Both Ways
+             * @description whether a token sees later ones
+             * @default true
+             */
+            both_ways: boolean;
+            /** Head Dim */
+            head_dim: number;
+            /**
+             * Kind
+             * @default relative
+             * @constant
+             */
+            kind: "relative";
+            /** Num Heads */
+            num_heads: number;
+        };
+        /**
          * Replan
          * @description The new plan beside the old one.
          */
@@ -5410,6 +5944,24 @@ export interface components {
              */
             rank?: number | null;
             /** Streams */
+            streams: number;
+        };
+        /**
+         * RowsSpec
+         * @description Rows of a layer beside one for each token of its sequence.
+         */
+        RowsSpec: {
+            /**
+             * Further
+             * @description rows of every sequence besides those of its tokens
+             * @default 0
+             */
+            further: number;
+            /**
+             * Streams
+             * @description rows of every token
+             * @default 1
+             */
             streams: number;
         };
         /**
@@ -6308,6 +6860,7 @@ export interface components {
         SweepQuestion: {
             /**
              * Audio Clips Per Sample
+             * @description clips of audio a sample, each as long as the front end of the audio tower takes
              * @default 0
              */
             audio_clips_per_sample: number;
@@ -6329,18 +6882,25 @@ export interface components {
              */
             dropout: boolean;
             /**
+             * Fp8 Recipe
+             * @description how operands of narrow matrix products are scaled, with precision fp8; nvfp4 takes them in 4 bit; absent = the back-end's own
+             */
+            fp8_recipe?: ("delayed" | "tensorwise" | "blockwise" | "mxfp8" | "nvfp4") | null;
+            /**
              * Global Batch Sizes
              * @description samples a step
              */
             global_batch_sizes: number[];
             /**
              * Gradient Dtype
+             * @description dtype in which gradients are accumulated and reduced
              * @default fp32
              * @enum {string}
              */
             gradient_dtype: "fp32" | "bf16";
             /**
              * Images Per Sample
+             * @description images a sample, for models with a vision tower
              * @default 0
              */
             images_per_sample: number;
@@ -6355,13 +6915,15 @@ export interface components {
              * @enum {string}
              */
             optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion" | "adam_precision_aware";
+            /** @description number formats of moments and master weights, of adam_precision_aware alone; absent = all fp32 */
+            optimizer_states?: components["schemas"]["OptimizerStates"] | null;
             /**
              * Precision
              * @default bf16
              * @enum {string}
              */
             precision: "bf16" | "fp16" | "fp8";
-            /** @description as a workload's; for all cells */
+            /** @description how tokens spread over routed experts: even, zipf with an exponent, or histogram with the tokens of each expert as a training log gives them; absent = as published logs show (planner.question.routing) */
             routing?: components["schemas"]["ExpertLoad"] | null;
             /**
              * Schema Version
@@ -6374,9 +6936,14 @@ export interface components {
              * @description tokens a sample
              */
             sequence_lengths: number[];
-            /** @description as a workload's; for all cells */
+            /** @description lengths of documents, and whether sequences are padded or packed with several; absent = every sequence is one document of its whole length */
             sequences?: components["schemas"]["Sequences"] | null;
-            /** @description as a workload's; for all cells */
+            /**
+             * Source Length
+             * @description tokens that the encoder of an encoder-decoder reads a sample; absent = as many as sequence_length
+             */
+            source_length?: number | null;
+            /** @description which weights learn and by which loss: full, lora, qlora; dpo, orpo, reward; absent = pretrain */
             training?: components["schemas"]["Training"] | null;
         };
         /**
@@ -6386,6 +6953,7 @@ export interface components {
         SweepRequest: {
             /**
              * Audio Clips Per Sample
+             * @description clips of audio a sample, each as long as the front end of the audio tower takes
              * @default 0
              */
             audio_clips_per_sample: number;
@@ -6420,18 +6988,26 @@ export interface components {
              */
             dropout: boolean;
             /**
+             * Fp8 Recipe
+             * @description how operands of narrow matrix products are scaled, with precision fp8; nvfp4 takes them in 4 bit; absent = the back-end's own
+             * @default null
+             */
+            fp8_recipe: ("delayed" | "tensorwise" | "blockwise" | "mxfp8" | "nvfp4") | null;
+            /**
              * Global Batch Sizes
              * @description samples a step
              */
             global_batch_sizes: number[];
             /**
              * Gradient Dtype
+             * @description dtype in which gradients are accumulated and reduced
              * @default fp32
              * @enum {string}
              */
             gradient_dtype: "fp32" | "bf16";
             /**
              * Images Per Sample
+             * @description images a sample, for models with a vision tower
              * @default 0
              */
             images_per_sample: number;
@@ -6445,6 +7021,11 @@ export interface components {
              * @enum {string}
              */
             optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon" | "adam_8bit" | "adafactor" | "lion" | "adam_precision_aware";
+            /**
+             * @description number formats of moments and master weights, of adam_precision_aware alone; absent = all fp32
+             * @default null
+             */
+            optimizer_states: components["schemas"]["OptimizerStates"] | null;
             /**
              * Precision
              * @default bf16
@@ -6464,7 +7045,7 @@ export interface components {
              */
             profile: string;
             /**
-             * @description as a workload's; for all cells
+             * @description how tokens spread over routed experts: even, zipf with an exponent, or histogram with the tokens of each expert as a training log gives them; absent = as published logs show (planner.question.routing)
              * @default null
              */
             routing: components["schemas"]["ExpertLoad"] | null;
@@ -6485,10 +7066,16 @@ export interface components {
              */
             sequence_lengths: number[];
             /**
-             * @description as a workload's; for all cells
+             * @description lengths of documents, and whether sequences are padded or packed with several; absent = every sequence is one document of its whole length
              * @default null
              */
             sequences: components["schemas"]["Sequences"] | null;
+            /**
+             * Source Length
+             * @description tokens that the encoder of an encoder-decoder reads a sample; absent = as many as sequence_length
+             * @default null
+             */
+            source_length: number | null;
             /**
              * Time Limit S
              * @description of each cell; None = until proved
@@ -6502,7 +7089,7 @@ export interface components {
              */
             top_k: number;
             /**
-             * @description as a workload's; for all cells
+             * @description which weights learn and by which loss: full, lora, qlora; dpo, orpo, reward; absent = pretrain
              * @default null
              */
             training: components["schemas"]["Training"] | null;
@@ -6824,7 +7411,7 @@ export interface components {
              * @description device kinds to compare, one by one
              * @default []
              */
-            pools: components["schemas"]["PoolPart"][];
+            pools: components["schemas"]["api__wire__questions__PoolPart"][];
             /**
              * Price Per Device Hour
              * @description else the cluster's own price
@@ -6843,6 +7430,12 @@ export interface components {
          * @description Cross-attention of one layer kind to the tower of a modality.
          */
         TowerCrossSpec: {
+            /**
+             * Bias
+             * @description biases of all four projections
+             * @default false
+             */
+            bias: boolean;
             /**
              * Gate Parameters
              * @description learned values that scale the layer's branches
@@ -7274,9 +7867,9 @@ export interface components {
             dropout: boolean;
             /**
              * Fp8 Recipe
-             * @description how operands of 8-bit matrix products are scaled, with precision fp8; absent = the back-end's own
+             * @description how operands of narrow matrix products are scaled, with precision fp8; nvfp4 takes them in 4 bit; absent = the back-end's own
              */
-            fp8_recipe?: ("delayed" | "tensorwise" | "blockwise" | "mxfp8") | null;
+            fp8_recipe?: ("delayed" | "tensorwise" | "blockwise" | "mxfp8" | "nvfp4") | null;
             /**
              * Global Batch Size
              * @description samples a step
@@ -7331,6 +7924,45 @@ export interface components {
             source_length?: number | null;
             /** @description which weights learn and by which loss: full, lora, qlora; dpo, orpo, reward; absent = pretrain */
             training?: components["schemas"]["Training"] | null;
+        };
+        /**
+         * PoolPart
+         * @description Some devices of one kind.
+         */
+        api__wire__questions__PoolPart: {
+            /**
+             * Cluster
+             * @description a built-in or stored name; or a cluster document (units may be spelt)
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            };
+            /** Devices */
+            devices: number;
+            /**
+             * Name
+             * @description how the answer calls it
+             */
+            name: string;
+        };
+        /**
+         * PoolPart
+         * @description One pool: equal nodes of one kind of device.
+         */
+        planner__operations__pools__PoolPart: {
+            /**
+             * Cluster
+             * @description a name, or a cluster document with one pool
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * Devices
+             * @description scale it to so many devices
+             * @default null
+             */
+            devices: number | null;
         };
     };
     responses: never;
@@ -12181,6 +12813,184 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Replan"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The time limit ended before any plan */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    create_pools_plan_v1_pools_plans_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "constraints": {
+                 *         "backends": [
+                 *           "native"
+                 *         ],
+                 *         "pins": {
+                 *           "num_microbatches": 8
+                 *         }
+                 *       },
+                 *       "launcher": "slurm",
+                 *       "model": "llama-3.1-8b",
+                 *       "pools": [
+                 *         {
+                 *           "cluster": "dgx-a100-40g",
+                 *           "devices": 8
+                 *         },
+                 *         {
+                 *           "cluster": "dgx-h100",
+                 *           "devices": 8
+                 *         }
+                 *       ],
+                 *       "workload": {
+                 *         "global_batch_size": 16,
+                 *         "sequence_length": 2048
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["PoolsRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolsAnswerView"];
                 };
             };
             /** @description The request cannot be accepted as it was sent */

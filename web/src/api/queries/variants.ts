@@ -73,6 +73,8 @@ export const diffQuery = (a: string, b: string) =>
   });
 
 /** What a typed or pasted configuration says.  Throws ApiProblem with findings at /text. */
-export function readStrategy(text: string): Promise<ReadStrategy> {
-  return ask(api.POST("/v1/strategies:read", { body: { text } }));
+export async function readStrategy(text: string): Promise<ReadStrategy> {
+  const read = await ask(api.POST("/v1/strategies:read", { body: { text } }));
+  // openapi-fetch turns the pairs of a model into lists.
+  return read as ReadStrategy;
 }
