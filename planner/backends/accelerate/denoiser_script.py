@@ -182,10 +182,30 @@ parallelism, which transformers applies only while it loads weights).  Search fo
 )
 
 
-def of_denoiser(script: str, class_name: str) -> str:
-    """The script of decoders, changed for a class of ``FED_CLASSES``.  Raises ValueError as ``with_pieces``."""
+_UNUSED: tuple[tuple[str, str], ...] = (
+    (
+        "from accelerate.utils import DistributedType, GradientAccumulationPlugin\n",
+        "from accelerate.utils import DistributedDataParallelKwargs, DistributedType, GradientAccumulationPlugin\n",
+    ),
+    (
+        "    accelerator = Accelerator(gradient_accumulation_plugin=accumulation)\n",
+        """    # The last layer's weights behind its text reach no loss, and DDP would wait for their gradients.
+    unused = DistributedDataParallelKwargs(find_unused_parameters=True)
+    accelerator = Accelerator(gradient_accumulation_plugin=accumulation, kwargs_handlers=[unused])
+""",
+    ),
+)
+
+
+def of_denoiser(script: str, class_name: str, unused_under_ddp: bool = False) -> str:
+    """The script of decoders, changed for a class of ``FED_CLASSES``.
+
+    ``unused_under_ddp``: DDP reduces gradients and some weights get none.  It stops at the second backward pass unless
+    it looks for them (torch 2.13 nn/parallel/distributed.py, ``find_unused_parameters``).  Raises ValueError as
+    ``with_pieces``.
+    """
     call, axis, width = _CALLS[class_name]
-    changed = with_pieces(with_spans(script, _SPANS), _PIECES)
+    changed = with_pieces(with_spans(script, _SPANS), (*_PIECES, *(_UNUSED if unused_under_ddp else ())))
     numbers = (("@CALL@", call), ("@AXIS@", str(axis)), ("@TEXT_WIDTH@", width))
     for mark, instead in numbers:
         changed = changed.replace(mark, instead)

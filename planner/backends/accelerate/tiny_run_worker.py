@@ -6,6 +6,7 @@ Accelerate takes ranks on a CPU for plain data parallelism (``MULTI_CPU``) whate
 
 from __future__ import annotations
 
+import ctypes
 import os
 from typing import Any
 
@@ -41,5 +42,25 @@ def on_cpu() -> None:
     FSDPModule.set_gradient_divide_factor = divided  # type: ignore[method-assign]
 
 
+def keep_groups() -> None:
+    """Groups of gloo are never destructed: they end with the process.
+
+    DDP holds the group until the script's ``main`` returns.  Python then destructs it with the interpreter's lock held
+    and waits for gloo's threads, and a thread that still releases the last tensor waits for that lock: a rank that has
+    trained everything stays forever.  Seen on a busy machine with torch 2.13.
+    """
+    from torch.distributed import distributed_c10d
+
+    destroy = state.PartialState.destroy_process_group
+
+    def destroyed(self: Any, group: Any = None) -> None:
+        for each in list(distributed_c10d._world.pg_map) if group is None else [group]:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
+        destroy(self, group)
+
+    state.PartialState.destroy_process_group = destroyed
+
+
 os.environ["ACCELERATE_MIXED_PRECISION"] = "no"
 on_cpu()
+keep_groups()

@@ -20,6 +20,7 @@ from planner.backends.accelerate.way import way
 from planner.backends.deepspeed.adapters import ADAPTER_FILE, PEFT_VERSION, adapter_text
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.deepspeed.config import ds_config
+from planner.backends.deepspeed.denoiser_config import drops_last_text
 from planner.backends.deepspeed.model_config import model_config
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
@@ -29,7 +30,6 @@ from planner.backends.emission.refusal import refused
 from planner.backends.launch.spec import launch_spec
 from planner.backends.rules.optimizer_recipe import filled
 from planner.backends.rules.rule import rule_input
-from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 
 TRAIN_SCRIPT = "train_accelerate.py"
@@ -48,7 +48,7 @@ def write(plan: Plan, version: str) -> BackEndFiles:
         CONFIG_FILE: config_text(config),
         MODEL_CONFIG_FILE: _text(model_config(plan.problem.model)),
         TRAINING_FILE: training_text(training_document(plan)),
-        TRAIN_SCRIPT: _script_of(plan.problem.model),
+        TRAIN_SCRIPT: _script_of(plan),
     }
     versions = {"accelerate": version, "torch": "2.8 or newer"}
     versions |= {"diffusers": "0.42 or newer"} if plan.problem.model.denoiser else {"transformers": "5"}
@@ -78,10 +78,12 @@ def training_script() -> str:
     return filled((Path(__file__).parent / f"{TRAIN_SCRIPT}.txt").read_text(encoding="utf-8"))
 
 
-def _script_of(model: ModelSpec) -> str:
+def _script_of(plan: Plan) -> str:
     """The script, as it trains this kind of model."""
+    model = plan.problem.model
     if model.denoiser is not None:
-        return of_denoiser(training_script(), model.denoiser.class_name)
+        unused = way(plan.chosen()) == "MULTI_GPU" and drops_last_text(model)
+        return of_denoiser(training_script(), model.denoiser.class_name, unused)
     return of_encoder_decoder(training_script()) if model.encoder else training_script()
 
 

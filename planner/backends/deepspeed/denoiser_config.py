@@ -29,6 +29,15 @@ def why_not_fed(model: ModelSpec) -> str | None:
     return f"the script feeds no {denoiser.class_name}; it feeds {', '.join(FED_CLASSES)}"
 
 
+def drops_last_text(model: ModelSpec) -> bool:
+    """Whether the last layer makes text that nothing reads, so that the weights behind it get no gradient.
+
+    diffusers 0.42.1: transformer_qwenimage.py, and transformer_flux.py without single layers.
+    """
+    joint = model.layer_kinds[model.layer_runs[-1].kind].joint
+    return joint is not None and not joint.text_ends
+
+
 def latent_grid(model: ModelSpec, latent_tokens: int) -> tuple[int, int, int] | None:
     """Frames, rows and columns of tokens whose product is ``latent_tokens``, as equal as can be.
 

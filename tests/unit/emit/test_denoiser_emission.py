@@ -63,6 +63,25 @@ def test_the_files_come_back_and_hold_a_sample(kind: str) -> None:
     assert files_of(software("accelerate")).read(files) == (plan.chosen(), layout_of(plan))
 
 
+@pytest.mark.parametrize(
+    ("kind", "keys", "zero_stage", "looked_for"),
+    [
+        ("QwenImageTransformer2DModel", {}, 0, True),
+        ("QwenImageTransformer2DModel", {}, 3, False),  # FSDP2 reduces the gradients that are there
+        ("FluxTransformer2DModel", {"num_single_layers": 0}, 0, True),
+        ("FluxTransformer2DModel", {}, 0, False),  # single layers read the text
+        ("SD3Transformer2DModel", {}, 0, False),  # its last layer makes no text
+        ("WanTransformer3DModel", {}, 0, False),
+    ],
+)
+def test_ddp_looks_for_weights_without_gradient(
+    kind: str, keys: dict[str, Any], zero_stage: int, looked_for: bool
+) -> None:
+    model = _read(kind, **keys)
+    plan = make_plan(replace(GOOD, zero_stage=zero_stage), model, workload=_workload(model))
+    assert ("find_unused_parameters=True" in emit(plan, "torchrun").files["train_accelerate.py"]) == looked_for
+
+
 def test_a_piece_that_is_gone_is_told() -> None:
     with pytest.raises(ValueError, match="does not hold this"):
         of_denoiser(training_script().replace("class Samples:", "class Others:"), "WanTransformer3DModel")
