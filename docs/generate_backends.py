@@ -35,6 +35,7 @@ COLUMN_WORDS: dict[str, str] = {
     "expert_tensor": "etp",
     "optimizer_offload": "optimizer offload",
     "activation_offload": "activation offload",
+    "fp8_parameters": "weights of layers stored in 8 bit, with fp8",
     "overlap_ep": "overlap of expert exchange",
     "overlap_tp": "overlap of tp communication",
     "overlap_tp_off": "sp without that overlap",

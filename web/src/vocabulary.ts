@@ -75,6 +75,7 @@ export const STRATEGY_FIELDS = {
   overlap_tp: { kind: "switch", meaning: "tp communication beside the matmul next to it" },
   overlap_ep: { kind: "switch", meaning: "expert exchange beside another micro-batch's compute" },
   dispatcher: { kind: "word", meaning: "how routed tokens reach their experts: once for each (alltoall), all to all ranks (allgather), or once a node and device (DeepEP, HybridEP)" },
+  fp8_parameters: { kind: "switch", meaning: "weights of layers stored and gathered in 8 bit, with precision fp8" },
   axis_order: { kind: "word", meaning: "order of the axes over the ranks, innermost first" },
 } as const;
 
