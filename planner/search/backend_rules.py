@@ -67,6 +67,10 @@ class BackEndRules:
         """Whether 8-bit weights are asked of a back-end that has none."""
         return strategy.fp8_parameters and not self._space.columns.fp8_parameters
 
+    def _outside_columns(self, strategy: Strategy) -> bool:
+        """Whether a column of the space has no such value."""
+        return bool(self._unknown_dispatcher(strategy)) or self._wide_weights(strategy)
+
     def dispatcher(self, ep: int, etp: int) -> Dispatcher:
         """How the back-end sends routed tokens where nobody says it: nothing to send without expert parallelism."""
         if ep == 1:
@@ -76,7 +80,7 @@ class BackEndRules:
     def checks(self) -> list[Callable[[RuleInput], bool]]:
         """The parts of ``refuses``: a strategy without a split is refused where one of them is true."""
         rules = [partial(_breaks, rule) for rule in self._space.rules.strategy_rules]
-        return [lambda given: self._refuses_all or bool(self._unknown_dispatcher(given.strategy)), *rules]
+        return [lambda given: self._refuses_all or self._outside_columns(given.strategy), *rules]
 
     def breaking(self, strategy: Strategy) -> list[SpaceRule]:
         """The rules themselves that a strategy breaks, beside those about the model alone."""

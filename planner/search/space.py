@@ -361,6 +361,7 @@ class Space:
                 for offload in self.offloads
                 if zero or not offload
                 for reduces, gathers in self._overlap_data(pp)
+                if self.columns.fp8_parameters or not self.pins.get("fp8_parameters")
             ]
             cached = np.array(rows, dtype=np.int64).reshape(-1, len(SHARDING_COLUMNS))
             self._tables[(1, pp, dp)] = cached

@@ -12,7 +12,8 @@ from planner.backends.accelerate.script_pieces import with_pieces, with_spans
 _SAMPLES = '''class Samples:
     """Sample ``index`` -> (noisy latents, what the model shall predict, text states, noise level).
 
-    Replace by YOUR latents, which a VAE makes, YOUR text states, which a text encoder makes, and YOUR noise levels.
+    Replace by YOUR latents, which a VAE makes, YOUR text states, which a text encoder makes, and YOUR noise levels;
+    set the grid in training.json to frames, rows and columns of YOUR latents: the one there has only as many tokens.
     """
 
     def __init__(self, sample, text_width):

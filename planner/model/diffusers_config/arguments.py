@@ -29,6 +29,8 @@ class Family:
     """Latent rows and columns that the pipeline packs into channels before the class sees them."""
     ignored: frozenset[str] = frozenset()
     """Arguments that change no size: rope bases, sample sizes of sine tables."""
+    leftovers: frozenset[str] = frozenset()
+    """Keys that released configs hold and the class no longer takes: diffusers warns and drops them."""
     fixed: Mapping[str, tuple[ConfigValue, ...]] | None = None
     """Arguments that are modelled at these values only."""
 
@@ -45,7 +47,7 @@ class Arguments:
                 said = " or ".join(repr(each) for each in values)
                 reader.refuse(key, f"must be {said} to be modelled, is {str(value)[:60]!r}")
         for key in reader.data:
-            if key not in family.defaults and not key.startswith("_"):
+            if key not in family.defaults and key not in family.leftovers and not key.startswith("_"):
                 reader.refuse(str(key)[:80], "is no argument of the class", "remove it, or describe what it changes")
 
     def value(self, key: str) -> ConfigValue:

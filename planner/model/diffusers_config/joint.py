@@ -89,6 +89,7 @@ QWEN_IMAGE = Family(
     compression=(1, 8),
     packed=2,
     ignored=frozenset({"axes_dims_rope", "guidance_embeds", "use_layer3d_rope"}),
+    leftovers=frozenset({"pooled_projection_dim"}),
     fixed={"zero_cond_t": (False,), "use_additional_t_cond": (False,)},
 )
 

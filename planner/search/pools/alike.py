@@ -34,6 +34,14 @@ def demand_trainable(problem: PoolsProblem, pools: tuple[PoolHardware, ...]) -> 
     reasons = BackEndRules(pools[0].problem).always()
     if problem.model.num_layers < FEWEST_STAGES:
         reasons.append(f"{problem.model.num_layers} layer makes no two stages")
+    pinned = problem.constraints.pins.get("pp")
+    if pinned is not None and int(pinned) < FEWEST_STAGES:
+        raise NoFeasiblePlan(
+            f"pp={pinned} is one stage, which stays within one pool",
+            binding="pins",
+            relaxations=(f"pin pp to {FEWEST_STAGES} or more", "plan each pool by itself with --cluster"),
+            where="--pin pp",
+        )
     if reasons:
         raise NoFeasiblePlan(
             f"{problem.constraints.backends[0]} cannot train {problem.model.name} over several pools:"

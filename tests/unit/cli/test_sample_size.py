@@ -9,6 +9,12 @@ from planner.cli.sample_size import counted, sample_tokens
 from planner.cli.workload_flags import WorkloadFlags
 from planner.errors import DocumentInvalid
 from planner.model.builtin import builtin_model
+from planner.model.diffusers_config import model_from_diffusers_config
+from planner.model.spec import ModelSpec
+
+
+def _read(kind: str) -> ModelSpec:
+    return model_from_diffusers_config({"_class_name": kind}, "m", "config.json")
 
 
 def _flags(sample: str | None, length: int | None = None) -> WorkloadFlags:
@@ -18,6 +24,13 @@ def _flags(sample: str | None, length: int | None = None) -> WorkloadFlags:
 def test_a_sample_becomes_the_sequence() -> None:
     flags = counted(_flags("81x480x832"), builtin_model("wan-2.1-14b"))
     assert read_workload(flags).sequence_length == 32_760
+
+
+def test_text_in_the_sequence_is_counted_as_it_is_said() -> None:
+    model = _read("FluxTransformer2DModel")
+    said = WorkloadFlags(global_batch_size=64, source_length=77, sample="1x1024x1024")
+    assert read_workload(counted(said, model)).sequence_length == 64 * 64 + 77
+    assert counted(_flags("1x1024x1024"), model).sequence_length == 64 * 64 + 512
 
 
 def test_without_a_sample_flags_stay() -> None:

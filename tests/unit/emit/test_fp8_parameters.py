@@ -123,3 +123,9 @@ def test_a_back_end_without_them_refuses_them() -> None:
     rules = BackEndRules(problem("nemo"))
     assert rules.refuses(STORED)
     assert "nemo.fp8_parameters" in {each.rule for each in rules.broken(STORED)}
+
+
+def test_a_pin_on_them_leaves_such_a_back_end_nothing_to_search() -> None:
+    space = Space(problem("nemo", tp=1, pp=1, fp8_parameters=True), 8)
+    layouts, key = space.layouts(space.cores, np.arange(len(space.cores)))
+    assert len(space.shardings(layouts, key)[0]) == 0

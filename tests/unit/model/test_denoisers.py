@@ -106,6 +106,13 @@ def test_what_is_not_understood_is_refused(keys: dict[str, Any], said: str) -> N
     assert said in str(caught.value)
 
 
+def test_a_key_that_diffusers_drops_with_a_warning_is_dropped() -> None:
+    """The released Qwen-Image config holds it."""
+    keys = {"_class_name": "QwenImageTransformer2DModel"}
+    released = model_from_diffusers_config(keys | {"pooled_projection_dim": 768}, "m", "config.json")
+    assert released == model_from_diffusers_config(keys, "m", "config.json")
+
+
 def test_all_findings_come_at_once() -> None:
     with pytest.raises(DocumentInvalid) as caught:
         _read("WanTransformer3DModel", num_layers=0, ffn_dim="wide", unknown=1)

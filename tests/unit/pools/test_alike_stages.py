@@ -150,3 +150,11 @@ def test_a_model_that_the_back_end_cannot_train_says_its_rules() -> None:
                 Constraints(backends=("native",)),
             )
         )
+
+
+def test_a_pin_on_one_stage_is_told_by_its_cause() -> None:
+    clusters = load_cluster("dgx-a100-40g", 8), load_cluster("dgx-h100", 8)
+    workload = Workload(global_batch_size=16, sequence_length=2048)
+    asked = Constraints(backends=("native",), pins={"pp": 1})
+    with pytest.raises(NoFeasiblePlan, match="pp=1 is one stage"):
+        plan_of(complete_pools_problem(load_model("llama-3.1-8b"), clusters, workload, asked))
