@@ -98,7 +98,8 @@ def passing_exchange_bytes(operator: Operator, keys: LayerKeys) -> Array:
         },
     )
     several = np.where(keys.overlap_ep > 0, 2.0, 1.0)
-    return np.where(keys.ep > 1, made * several, 3.0 * rows + own)
+    # Ranks of an expert's tensor parallelism gather rows from each other whether or not experts are dealt out.
+    return np.where(keys.ep > 1, made * several, np.maximum(3.0 * rows + own, apart))
 
 
 def _by_dispatcher(keys: LayerKeys, held: dict[Dispatcher, Array]) -> Array:

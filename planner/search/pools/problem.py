@@ -36,6 +36,13 @@ def complete_pools_problem(
     Raises DocumentInvalid, FindingsInvalid, NotFound; BackEndRefused for a back-end that runs on equal devices alone.
     """
     require_agreement(model, workload)
+    for name in ("max_step_time_s", "min_tokens_per_s"):
+        if getattr(constraints, name) is not None:
+            raise DocumentInvalid(
+                "plans over several pools are searched for their step time alone",
+                where=f"/constraints/{name}",
+                hint="leave it out and compare the plan's step time",
+            )
     try:
         problem = PoolsProblem(model=model, clusters=clusters, workload=workload, constraints=constraints)
     except ValidationError as error:

@@ -50,6 +50,13 @@ def test_an_all_gather_holds_the_tokens_of_every_rank(ep: int) -> None:
     assert _passing(keys) == pytest.approx(2 * OWN + 3 * ep * OWN + 2 * OWN)
 
 
+def test_ranks_of_an_expert_gather_rows_also_where_no_experts_are_dealt_out() -> None:
+    """Two experts a token, rows of four ranks gathered, cast to fp32 and summed: 3 etp + 2 times a rank's own rows."""
+    rows = 2 * OWN / 4  # sp: a quarter of the tokens a rank
+    assert _passing(_keys("alltoall", ep=1, etp=4, tp=4)) == pytest.approx(rows * (3 * 4 + 2))
+    assert _passing(_keys("alltoall", ep=1)) == pytest.approx(3 * 2 * OWN + OWN)
+
+
 def test_an_all_gather_goes_over_the_ranks_of_an_expert_too_and_minds_no_load() -> None:
     keys = _keys("allgather", ep=4, etp=2, tp=2)  # sp: half of the tokens a rank
     assert _standing(keys) == pytest.approx(4 * 2 * OWN / 2)

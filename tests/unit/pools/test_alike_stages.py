@@ -8,7 +8,7 @@ import pytest
 
 from planner.backends.native.space import violations
 from planner.backends.rules.rule import rule_input
-from planner.errors import BackEndRefused, NoFeasiblePlan
+from planner.errors import BackEndRefused, DocumentInvalid, NoFeasiblePlan
 from planner.model.load import load_model
 from planner.plan.plan import Plan
 from planner.question.problem import Constraints, Workload
@@ -158,3 +158,10 @@ def test_a_pin_on_one_stage_is_told_by_its_cause() -> None:
     asked = Constraints(backends=("native",), pins={"pp": 1})
     with pytest.raises(NoFeasiblePlan, match="pp=1 is one stage"):
         plan_of(complete_pools_problem(load_model("llama-3.1-8b"), clusters, workload, asked))
+
+
+def test_limits_that_the_search_does_not_hold_are_refused() -> None:
+    clusters = load_cluster("dgx-a100-40g", 8), load_cluster("dgx-h100", 8)
+    workload = Workload(global_batch_size=16, sequence_length=2048)
+    with pytest.raises(DocumentInvalid, match="step time alone"):
+        complete_pools_problem(load_model("llama-3.1-8b"), clusters, workload, Constraints(max_step_time_s=1.0))
