@@ -6,6 +6,7 @@ into the one ``DocumentInvalid`` that a door shows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -120,6 +121,9 @@ def _finding(kind: type[BaseModel], data: Any, detail: ErrorDetails) -> Finding:
     if detail["type"] == "missing":
         return Finding(pointer, f"'{key}' is missing", f"add {key}")
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if detail["type"] == "value_error" and (inside := re.match(r"(/[\w/]+): ", message)):
+        # A rule of the whole document that says which of its keys is wrong.
+        return Finding(f"{pointer}{inside[1]}", message[inside.end() :], f"change {inside[1].rpartition('/')[2]}")
     shown = repr(detail["input"])
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     if detail["msg"].startswith("Input should be "):

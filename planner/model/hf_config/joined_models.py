@@ -70,7 +70,8 @@ def import_vision_encoder_decoder(reader: ConfigReader, name: str) -> ModelSpec:
     patch, image = side(held, "patch_size", 16), side(held, "image_size", 224)
     if patch > image:
         held.refuse("patch_size", f"must not exceed the image size {image}, is {patch}")
-    patches, pooled = max(image // patch, 1) ** 2, keys.width("pooler_output_size")
+    # The class takes the width of its layers where nothing is said.
+    patches, pooled = max(image // patch, 1) ** 2, keys.optional("pooler_output_size") or width
     layer = vision_layer(width, heads, inner, gated=False, norm="layer")
     attention = layer.attention.model_copy(update={"qkv_bias": keys.on("qkv_bias")})
     tables = (

@@ -33,8 +33,6 @@ COUNTS: dict[str, int] = {
 
 def read(kind: str, **keys: Any) -> ModelSpec:
     sides: dict[str, Any] = {"vocab_size": 33201} if kind == "udop" else {}
-    if kind == "vision-encoder-decoder":
-        sides["encoder"] = {"model_type": "vit", "pooler_output_size": 768}
     return model_from_hf_config({"model_type": kind, **sides, **keys}, "read", "config.json")
 
 
@@ -45,6 +43,12 @@ def operators(spec: ModelSpec, kind: int) -> dict[str, Operator]:
 @pytest.mark.parametrize("kind", COUNTS)
 def test_the_default_config_has_the_parameters_of_the_class(kind: str) -> None:
     assert total_parameters(read(kind)) == COUNTS[kind]
+
+
+def test_a_pooler_without_a_size_is_as_wide_as_the_layers() -> None:
+    """Released TrOCR configs say nothing of it."""
+    said = read("vision-encoder-decoder", encoder={"model_type": "vit", "pooler_output_size": 768})
+    assert said == read("vision-encoder-decoder")
 
 
 def test_held_weights_have_parameters_and_no_work() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from planner.question.problem import Workload
 from profiles.cluster import Cluster, FabricLevel
 from profiles.device import Device
 from profiles.errors import DocumentInvalid
@@ -101,6 +102,13 @@ def test_a_document_must_be_a_mapping(data: object) -> None:
 def test_text_is_no_number_without_units_allowed() -> None:
     with pytest.raises(DocumentInvalid):
         read_document(Cluster, cluster_data(), "c")
+
+
+def test_a_rule_of_the_whole_document_points_at_its_key() -> None:
+    with pytest.raises(DocumentInvalid) as caught:
+        read_document(Workload, {"global_batch_size": 8, "sequence_length": 64, "fp8_recipe": "mxfp8"}, "w")
+    assert "w#/fp8_recipe" in str(caught.value)
+    assert "found {" not in str(caught.value)
 
 
 def test_long_lists_of_findings_are_cut() -> None:

@@ -112,7 +112,7 @@ ROUTED: dict[str, Decoder] = {
         qk_norm="per_head",
         num_norms=4,
         windows=full_every(5),
-        experts=Experts(all_routed, count="num_local_experts", shared_width="shared_expert_intermediate_size"),
+        experts=Experts(all_routed, shared_width="shared_expert_intermediate_size"),
     ),
     "llama4_text": Decoder(
         dense_intermediate="intermediate_size_mlp",
@@ -129,7 +129,7 @@ ROUTED: dict[str, Decoder] = {
     "mellum": Decoder(
         qk_norm="per_head",
         windows=listed,
-        experts=Experts(all_routed, count="num_local_experts"),
+        experts=Experts(all_routed),
         predicted_layers="num_nextn_predict_layers",
     ),
     "minimax_m2": Decoder(

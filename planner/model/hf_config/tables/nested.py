@@ -64,5 +64,5 @@ NESTED: dict[str, Decoder] = {
     "hunyuan_vl_text": Decoder(qk_norm="per_head"),
     "paddleocr_vl_text": Decoder(qkv_bias="use_bias", output_bias="use_bias", mlp_bias="use_bias", windows=listed),
     "qwen3_vl_text": Decoder(qk_norm="per_head"),
-    "qwen3_vl_moe_text": Decoder(qk_norm="per_head", experts=Experts(qwen_steps, count="num_local_experts")),
+    "qwen3_vl_moe_text": Decoder(qk_norm="per_head", experts=Experts(qwen_steps)),
 }
