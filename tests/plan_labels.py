@@ -217,6 +217,15 @@ def other_quantities(name: str, other: Data) -> list[Labelled]:
     ]
 
 
+def unrestricted_quantities(free: Data) -> list[Labelled]:
+    """What no back-end can run yet."""
+    return [
+        Labelled("unrestricted.step_time_s", "s", r"run yet|faster|proved within", free["step_time_s"]),
+        Labelled("unrestricted.faster_by", "%", r"faster", free["faster_by"]),
+        Labelled("unrestricted.gap", "%", r"proved within|of the best of that space", free["gap"]),
+    ]
+
+
 def stage_quantities(stage: Data, limit_bytes: float) -> list[Labelled]:
     """A pipeline stage."""
     bill = stage["peak_memory_bytes"]
@@ -296,8 +305,7 @@ class Answers:
         if re.match("The runner-up|Of other degrees", cell.text):
             return "runner-up", other_quantities("alternatives[0]", self.plan["alternatives"][0]), None
         if re.match("(What n|N)o back-end can run yet", cell.text):
-            free = {"slower_by": -self.plan["unrestricted"]["faster_by"], **self.plan["unrestricted"]}
-            return "unrestricted", other_quantities("unrestricted", free), None
+            return "unrestricted", unrestricted_quantities(self.plan["unrestricted"]), None
         if cell.text.startswith("Next step") and (move := self._move(cell.text)):
             return "neighbour", other_quantities("neighbour", move), None
         return None

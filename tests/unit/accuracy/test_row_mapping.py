@@ -300,7 +300,7 @@ def test_vtrains_one_node_runs_kept_their_activations(part: str, policy: str) ->
 def test_deepspeeds_megatron_is_not_nvidias() -> None:
     sources = ("arXiv:2201.11990 (MT-NLG)", "github:bigscience-workshop/bigscience", "arXiv:2104.04473 Table 1")
     names = [flavour_of(source, "").traits.name for source in sources]
-    assert names == ["megatron-deepspeed", "megatron-deepspeed", "megatron-2021"]
+    assert names == ["megatron-deepspeed-pipeline", "megatron-deepspeed-pipeline", "megatron-2021"]
 
 
 @pytest.mark.parametrize(
