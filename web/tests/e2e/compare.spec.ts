@@ -22,7 +22,7 @@ test("points are the API's own numbers, and each opens its plan", async ({ page,
   const plan = await (await request.get(`/v1/plans/${id}`)).json();
   await expect(row).toContainText(`${(plan.model_flops_utilization * 100).toFixed(1)}\u00a0%`);
   const cost = ((2.5 * 8) / 3600 / plan.tokens_per_s) * 1e6;
-  await expect(row).toContainText(`$${cost.toFixed(3).replace(/0+$/, "")}`);
+  await expect(row).toContainText(`$${Number(cost.toFixed(4))}`);
   await expect(page.getByRole("img", { name: /^Lowest: \$/ })).toBeVisible();
 });
 
