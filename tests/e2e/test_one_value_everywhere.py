@@ -350,7 +350,6 @@ def test_the_fastest_plan_is_told_beside_the_recommended_one_as_it_is(
     cells = text_cells(ran("diff", a, b, *database))
     wrong, found = read("diff", cells, lambda cell: ("difference", difference_quantities(cell, difference), None))
     assert not wrong, "\n".join(wrong)
-    # Two plans of one schedule: rows of pipeline terms are not printed.
     assert found.total() >= 30, found
 
 
