@@ -176,7 +176,7 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         f"Learning rate and optimizer are in {RECIPE_FILE}, the same for all back-ends; initialisation is Bridge's.",
     ]
     if plan.problem.workload.precision == "fp8":
-        kept = "in 8 bit (fp8_param_gather)" if plan.strategy.fp8_parameters else "and gathered in bf16"
+        kept = "in 8 bit (fp8_param_gather)" if plan.chosen().fp8_parameters else "and gathered in bf16"
         lines.append(f"{plan.problem.workload.matmul_format}: weights of layers are kept {kept}.")
     flag, field = "--dsa-indexer-loss-coeff", "model.dsa_indexer_loss_coeff"
     lines += [line.replace(flag, field) for line in mixer_assumptions(plan)]
