@@ -18,6 +18,7 @@ from planner.predict.cost.hardware import hardware_of
 from planner.predict.cost.row_cost import CostModel
 from planner.question.problem import Constraints, Problem, Workload
 from planner.search.backend_rules import BackEndRules
+from planner.search.find import find_plan
 from planner.search.space import Space
 from planner.strategy.rows import StrategyRows
 from planner.strategy.strategy import Relief, Strategy
@@ -129,3 +130,12 @@ def test_a_pin_on_them_leaves_such_a_back_end_nothing_to_search() -> None:
     space = Space(problem("nemo", tp=1, pp=1, fp8_parameters=True), 8)
     layouts, key = space.layouts(space.cores, np.arange(len(space.cores)))
     assert len(space.shardings(layouts, key)[0]) == 0
+
+
+@pytest.mark.parametrize(("pinned", "said"), [(True, "kept in 8 bit"), (False, "kept and gathered in bf16")])
+def test_bridge_says_how_weights_are_kept(pinned: bool, said: str) -> None:
+    asked = problem("megatron-bridge", tp=1, pp=1, zero_stage=1, fp8_parameters=pinned)
+    room = backend("megatron-bridge")
+    assert room.files is not None
+    assumptions = room.files().write(find_plan(asked), room.releases[0].version).assumptions
+    assert any(f"weights of layers are {said}" in line for line in assumptions)
