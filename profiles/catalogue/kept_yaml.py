@@ -23,7 +23,8 @@ def load_catalogue_file(path: Path) -> Any:
     file is read again.  Where the folder cannot be written, it is read each time.
     """
     source = Path(safe_yaml.__file__).read_bytes() + path.read_bytes()
-    kept = path.parent / "__pycache__" / f"{path.stem}.json"
+    # Not .json: the signature of the software hashes every source, data files among them.
+    kept = path.parent / "__pycache__" / f"{path.stem}.kept"
     with suppress(OSError):
         check, _, text = kept.read_bytes().partition(b"\n")
         if check == _check(source, text):
@@ -40,7 +41,7 @@ def _check(source: bytes, text: bytes) -> bytes:
 
 def _keep(kept: Path, source: bytes, text: bytes) -> None:
     """A reader sees the whole file or none."""
-    unfinished = kept.with_suffix(f".{os.getpid()}")
+    unfinished = kept.with_suffix(f".{os.getpid()}.kept")
     with suppress(OSError):
         kept.parent.mkdir(exist_ok=True)
         unfinished.write_bytes(_check(source, text) + b"\n" + text)

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from planner.store.signature import deciding_sources
+from profiles.catalogue.architectures import FILE
+from profiles.catalogue.cluster_files import CLUSTER_FOLDER
 from profiles.catalogue.device_files import DEVICE_FOLDER, builtin_devices
 from profiles.catalogue.kept_yaml import load_catalogue_file
 from profiles.safe_yaml import load_document_file
 
 
 def _kept(path: Path) -> Path:
-    return path.parent / "__pycache__" / f"{path.stem}.json"
+    return path.parent / "__pycache__" / f"{path.stem}.kept"
 
 
 @pytest.fixture
@@ -52,3 +55,10 @@ def test_a_folder_that_cannot_be_written_is_read_each_time(a_device: Path) -> No
 
     assert load_catalogue_file(a_device) == load_document_file(a_device)
     assert [each.name for each in a_device.parent.iterdir() if each.is_dir()] == []
+
+
+def test_what_is_kept_is_no_source_that_decides_a_plan() -> None:
+    for folder in (DEVICE_FOLDER, CLUSTER_FOLDER, FILE.parent):
+        load_catalogue_file(next(folder.glob("*.yaml")))
+
+    assert not [name for name, _ in deciding_sources() if "__pycache__" in name]
