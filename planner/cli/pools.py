@@ -109,7 +109,8 @@ def pools_problem(model: str, clusters: tuple[Cluster, ...], work: WorkloadFlags
     from planner.model.load import load_model
     from planner.search.pools.problem import complete_pools_problem
 
-    return complete_pools_problem(load_model(model), clusters, read_workload(work), read_constraints(space))
+    spec = load_model(model)
+    return complete_pools_problem(spec, clusters, read_workload(work, model=spec), read_constraints(space))
 
 
 def answer_pools(problem: PoolsProblem, time_limit_s: float | None, wanted: Wanted) -> None:

@@ -19,7 +19,7 @@ from planner.model.layer_parts import PartSpec
 from planner.model.layer_rows import RowsSpec
 from planner.model.mixers import TokenMixer
 from planner.model.mixers.cross import CrossAttentionSpec
-from planner.model.mixers.kinds import NormKind
+from planner.model.mixers.kinds import Modality, NormKind
 from planner.model.mixers.mamba import Mamba2Spec
 from planner.model.mixers.softmax import AttentionSpec
 from planner.model.mixers.tower_cross import TowerCrossSpec
@@ -48,7 +48,6 @@ __all__ = [
 ]
 
 NormPlacement = Literal["pre", "post_branch", "post_residual"]
-Modality = Literal["vision", "audio"]
 PositionKind = Literal["rope", "learned", "alibi", "none"]
 
 

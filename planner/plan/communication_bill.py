@@ -270,7 +270,7 @@ class _Bill:
             size = float(each.size_bytes[0]) if each.happens[0] else 0.0
             return Traffic(axis, each.operation, stage, group, times * size, calls)
 
-        for each in step_exchanges(total, parallel, workload, framework):
+        for each in step_exchanges(total, parallel, workload, framework, self.hardware.pool.device.architecture):
             times = self._gathers(each)
             yield line(each, times, times * self._calls(each, total, parallel))
         for unit in units:

@@ -109,3 +109,13 @@ def test_a_spent_time_limit_gives_a_gap_or_says_so() -> None:
     assert ran.exit_code in {0, 6}
     if ran.exit_code == 0:
         assert ran.json()["lower_bound_s"] <= ran.json()["step_time_s"]
+
+
+def test_a_sample_over_pools_is_counted_and_then_refused_for_its_own_reason() -> None:
+    ran = run_here("plan", "--model", "wan-2.1-14b", *POOLS, "--global-batch-size", "64", "--sample", "81x480x832")
+    assert ran.exit_code == 2, ran.stderr
+    assert "are not cut into stages" in ran.stderr
+    assert "plan each pool by itself" in ran.stderr
+    assert "--sequence-length" not in ran.stderr
+    text = run_here(*PLAN[:3], *POOLS, "--global-batch-size", "64", "--sample", "81x480x832")
+    assert "only a diffusion transformer has samples" in text.stderr
