@@ -57,11 +57,18 @@ def layer_as_run(model: ModelSpec, kind: int, workload: Workload) -> tuple[Opera
     A layer that attends to a tower is passed over where no sample has items of it (transformers 5.23
     models/mllama/modeling_mllama.py, MllamaTextModel.forward): its weights are held and do no work.
     """
-    operators, mixer = layer_operators(model, kind), model.layer_kinds[kind].attention
-    if not isinstance(mixer, TowerCrossSpec) or workload.items_per_sample(mixer.modality):
+    operators = layer_operators(model, kind)
+    if not passed_over(model, kind, workload):
         return operators
-    idle = {"tokens_per_token": 0.0, "read_width": 0, "write_width": 0, "saved_width": 0.0, "flops": 0.0}
-    return tuple(replace(operator, **idle) for operator in operators if operator.parameters)
+    no_rows = {"tokens_per_token": 0.0, "in_features": 0, "out_features": 0, "flops": 0.0}
+    nothing = {"read_width": 0, "write_width": 0, "saved_width": 0.0}
+    return tuple(replace(operator, **no_rows, **nothing) for operator in operators if operator.parameters)
+
+
+def passed_over(model: ModelSpec, kind: int, workload: Workload) -> bool:
+    """Whether no sample runs a layer kind: it attends to a tower whose items the samples have none of."""
+    mixer = model.layer_kinds[kind].attention
+    return isinstance(mixer, TowerCrossSpec) and not workload.items_per_sample(mixer.modality)
 
 
 def trained_operators(operators: Sequence[Operator], training: Training, *, fused: bool = True) -> tuple[Operator, ...]:
