@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from profiles.catalogue.kept_yaml import load_catalogue_file
 from profiles.device import Provenance
 from profiles.document import Document
-from profiles.safe_yaml import load_document_file
 from profiles.validation import read_document
 
 FILE = Path(__file__).parent / "architectures.yaml"
@@ -59,4 +59,4 @@ class Architectures(Document):
 @cache
 def architectures() -> Architectures:
     """The data, read once a process."""
-    return read_document(Architectures, load_document_file(FILE), str(FILE))
+    return read_document(Architectures, load_catalogue_file(FILE), str(FILE))

@@ -126,13 +126,18 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     script = ScriptFlags(from_script, variables, script_args, passed_on, vocab_size)
     refuse_beside(script, here := {"--pool": bool(pool), "--pareto": pareto})
     reference, job = said_job(script, model, devices, "plan", quiet)
-    require_files_of_best(emitted := parse_emitted(emit), backends := parse_backends(software_of(backend, script, job)))
-    limits = (max_step_time, min_tokens_per_s, objective, price, fits, prefer)
-    space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, memory_margin, *limits)
-    asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
-    wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown_beside(script, job, quiet))
-    answered = _Answered(search_options(top, time_limit, seed), pool, pareto, not no_store, reuse, database)
-    with opened_service(server, database, only_here=here | {"--no-store": no_store}, instead=HERE) as service:
+    keeps = not (no_store or reuse or pareto or pool)
+    only_here = here | {"--no-store": no_store}
+    # Around all that takes long to import: the process that will store the plan imports beside it.
+    with opened_service(server, database, only_here=only_here, instead=HERE, keeps=keeps) as service:
+        require_files_of_best(
+            emitted := parse_emitted(emit), backends := parse_backends(software_of(backend, script, job))
+        )
+        limits = (max_step_time, min_tokens_per_s, objective, price, fits, prefer)
+        space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, memory_margin, *limits)
+        asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
+        wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown_beside(script, job, quiet))
+        answered = _Answered(search_options(top, time_limit, seed), pool, pareto, not no_store, reuse, database)
         _answer(service, asked, wanted.checked(), answered)
 
 
