@@ -80,6 +80,13 @@ LIBRARY_RULES: tuple[Rule, ...] = (
     _library("paddlenlp", r"PaddleNLP", NOTES),
     _library("megatron-2023", r"\bFlagScale \(Megatron", NOTES, "FlagScale of 2023, a fork of Megatron-LM"),
     _library("megatron-deepspeed", r"\bMegatron-DeepSpeed, flash", NOTES, "Megatron-DeepSpeed since FlashAttention"),
+    _library(
+        "nemo-2.1",
+        r"\bNeMo 24\.\d\d|\brelease v?24\.\d\d|\bNeMo Framework Launcher",
+        NOTES,
+        "NeMo of 2023 and 2024, by its release",
+    ),
+    _library("nemo-2.2", r"\brelease v?25\.0[0-3]\b", NOTES, "NeMo before 25.04, by its release"),
     _library("nemo", r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking"),
     _library("nemo", r"NVIDIA NeMo|\bNeMo (Framework|container)", NOTES, "NeMo by its name in the notes"),
     _published(
