@@ -161,10 +161,10 @@ KERNEL_RULES: tuple[Rule, ...] = (
     Rule("loss", "chunked", ANYWHERE, r"torchtune", "CEWithChunkedOutputLoss is its recipes' default"),
     Rule(
         "loss",
-        "chunked",
+        "log-probabilities",
         NOTES,
         r"\bRL trainer step\b",
-        "log-probabilities of sampled tokens only: whole logits would exceed the figures of such rows by themselves",
+        "log-probabilities and entropies of sampled tokens, in chunks: whole logits would exceed what such rows hold",
     ),
     Rule("loss", "fused", NOTES, r"\bfoak\b|unsloth", "one Triton kernel over the logits"),
     Rule(

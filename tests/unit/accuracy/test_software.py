@@ -28,6 +28,7 @@ NF4 = "QLoRA r=16 on q,k,v,o with frozen base NF4-4bit; HF SFTTrainer (fms-accel
         ("LoRA r=8 (q,v) single GPU, quantization bnb.nf4", "quantization", "nf4"),
         ("RL trainer step, full finetune (FSDP2, torch.compile, flash_attention_3)", "attention", "best"),
         ("RL trainer step, full finetune (FSDP2, torch.compile, flash_attention_3)", "compiled", "yes"),
+        ("RL trainer step, full finetune (FSDP2, torch.compile)", "loss", "log-probabilities"),
         ("full finetune; optimizer in backward, AdamW8bit", "states", "8bit"),
         ("full finetune; optimizer in backward, AdamW8bit", "step_in_backward", "yes"),
         ("mem: torch peak allocated, nvidia-smi 77256 MiB mean", "memory_figure", "allocated"),
