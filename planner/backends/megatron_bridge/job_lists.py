@@ -7,7 +7,7 @@ from typing import Any
 from planner.backends.megatron_bridge.fields import FIELDS
 from planner.backends.megatron_bridge.recipe_table import section_fields
 from planner.backends.megatron_bridge.settings import Settings, words_of
-from planner.model.megatron_arguments import NO_INFLUENCE, NOT_MODELLED, USED
+from planner.model.argument_lists import known_arguments
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_unmodelled import ArgumentLists, argument_lists
 from planner.model.python_values import plain
@@ -57,7 +57,6 @@ def list_of(path: str) -> str:
     """The list of one path, whatever its value: used, no_influence, not_modelled or unknown."""
     section, _, name = path.partition(".")
     fields = section_fields()
-    flag = name.replace("_", "-")
     if path in _USED:
         return "used"
     if path in _PACKING:
@@ -65,13 +64,13 @@ def list_of(path: str) -> str:
     if path in _HARMLESS_FIELDS:
         return "no_influence"
     if path in _BY_PATH:
-        known = _BY_PATH[path].flag.removeprefix("--")
-        return "used" if known in USED else "no_influence" if known in NO_INFLUENCE else "not_modelled"
+        return known_arguments("megatron").list_of(_BY_PATH[path].flag.removeprefix("--")) or "not_modelled"
     if section in _HARMLESS or (not name and section in fields[""]):
         return "no_influence"
     if name.split(".")[0] not in fields.get(section, frozenset()) and path not in _OLD_NAMES:
         return "unknown"
-    return "no_influence" if flag in NO_INFLUENCE and flag not in NOT_MODELLED else "not_modelled"
+    harmless = name.replace("_", "-") in known_arguments("megatron").no_influence
+    return "no_influence" if harmless else "not_modelled"
 
 
 def lists_of(settings: Settings, harmless: tuple[str, ...], missed: tuple[str, ...]) -> ArgumentLists:
