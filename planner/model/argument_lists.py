@@ -6,10 +6,10 @@ sources.  A name is in one list of its file, without its dashes and with ``-`` f
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from profiles.shipped_tables import shipped_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class KnownArguments:
     """Refused by name: with them the other arguments do not describe what is trained."""
     assumed_here: frozenset[str] = frozenset()
     """Arguments of Megatron-LM that are not modelled there and that this program's own kernels replace."""
-    release: str = ""
+    releases: frozenset[str] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
@@ -42,7 +42,5 @@ class KnownArguments:
 @cache
 def known_arguments(program: str) -> KnownArguments:
     """The lists of ``megatron`` or of ``mindspeed``; the latter has only what it adds to Megatron-LM."""
-    text = (files("planner.model") / f"{program}_arguments.toml").read_text(encoding="utf-8")
-    said: dict[str, str] = tomllib.loads(text)
-    release = said.pop("release", "")
-    return KnownArguments(**{key: frozenset(names.split()) for key, names in said.items()}, release=release)
+    lists = shipped_words("planner.model", f"{program}_arguments.toml")
+    return KnownArguments(**{key: frozenset(names) for key, names in lists.items()})

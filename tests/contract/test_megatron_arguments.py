@@ -17,6 +17,7 @@ from planner.model.megatron_flags import MegatronFlags
 from tests.command_line import REPOSITORY
 
 KNOWN = known_arguments("megatron")
+(RELEASE,) = KNOWN.releases
 LISTS = {"used": KNOWN.used, "no influence": KNOWN.no_influence, "not modelled": KNOWN.not_modelled}
 MODEL = "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --max-position-embeddings 8"
 SIZED = f"{MODEL} --vocab-size 100"
@@ -34,7 +35,7 @@ TEXTS = (
 
 
 def test_the_release_is_the_pinned_one() -> None:
-    assert KNOWN.release == MEGATRON_CORE_VERSION
+    assert RELEASE == MEGATRON_CORE_VERSION
 
 
 def test_no_argument_is_in_two_lists() -> None:
@@ -43,9 +44,9 @@ def test_no_argument_is_in_two_lists() -> None:
 
 
 def test_every_argument_of_the_parser_is_in_a_list() -> None:
-    if not is_ready(VALIDATOR, KNOWN.release):
-        pytest.skip(f"validator megatron-core=={KNOWN.release} is not installed: python -m tests.install_validators")
-    command = [sys.executable, "-m", "tests.contract.megatron_options", str(overlay(VALIDATOR, KNOWN.release))]
+    if not is_ready(VALIDATOR, RELEASE):
+        pytest.skip(f"validator megatron-core=={RELEASE} is not installed: python -m tests.install_validators")
+    command = [sys.executable, "-m", "tests.contract.megatron_options", str(overlay(VALIDATOR, RELEASE))]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=300)
     arguments = done.stdout.splitlines()
     assert len(arguments) == 808

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
 from planner.errors import DocumentInvalid
 from planner.evidence.runs.truth import TruthRow
@@ -22,9 +19,11 @@ from profiles.catalogue import load_cluster, load_device
 from profiles.cluster import Cluster, Pool, ScaleUp
 from profiles.device import Device
 from profiles.scaling import scale_cluster
+from profiles.shipped_tables import shipped_table
 
 GIGABIT_BYTES_PER_S = 1e9 / 8
 RACK, SEGMENT = 72, 64
+_FILE = ("planner.evidence.runs", "machines.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +63,10 @@ PER_NODE = re.compile(r"(?P<rate>\d+(\.\d+)?)\s*(?P<unit>[GT])b(ps|it/s|/s)", re
 @cache
 def machines() -> tuple[tuple[str, Machine], ...]:
     """Pattern of a device's name and the machine that it means; the first match wins (``machines.toml``)."""
-    rows = [dict(row) for row in _tables()["machines"]]
+    rows = [dict(row) for row in shipped_table(*_FILE)["machines"]]
     return tuple(
         (row.pop("pattern"), Machine(**{**row, "torus_shape": tuple(row.get("torus_shape", ()))})) for row in rows
     )
-
-
-@cache
-def _tables() -> dict[str, list[dict[str, Any]]]:
-    return tomllib.loads((files("planner.evidence.runs") / "machines.toml").read_text(encoding="utf-8"))
 
 
 def cluster_of_row(row: TruthRow, num_devices: int) -> Cluster:
@@ -97,7 +91,7 @@ def _cluster(device: str, link: str, node: int, slot_bytes_per_s: float, num_dev
     machine = next((machine for pattern, machine in machines() if re.search(pattern, device)), None)
     if machine is None:
         raise RowUnmapped(f"no catalogue cluster has the device {device!r}")
-    clouds = _tables()["cloud_nodes"]
+    clouds = shipped_table(*_FILE)["cloud_nodes"]
     own = (each for each in clouds if re.search(each["device"], device) and re.search(each["network"], link))
     cloud = next((str(found["cluster"]) for found in own), None)
     if node and machine.devices_per_node and not machine.torus_shape:

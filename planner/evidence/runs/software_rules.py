@@ -10,10 +10,10 @@ publication says about all of its runs, outside of its rows: they are facts of s
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from profiles.shipped_tables import shipped_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 @cache
 def software_rules() -> tuple[Rule, ...]:
     """The rules of ``software_rules.toml`` in the order in which they are asked."""
-    text = (files("planner.evidence.runs") / "software_rules.toml").read_text(encoding="utf-8")
-    return tuple(Rule(**{**row, "columns": tuple(row["columns"])}) for row in tomllib.loads(text)["rules"])
+    rows = shipped_table("planner.evidence.runs", "software_rules.toml")["rules"]
+    return tuple(Rule(**{**row, "columns": tuple(row["columns"])}) for row in rows)
 
 
 @cache

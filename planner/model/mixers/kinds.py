@@ -29,3 +29,10 @@ class OtherMixer(Document):
     logit_softcap: ClassVar[float | None] = None
     output_gate: ClassVar[bool] = False
     indexer: ClassVar[None] = None
+
+
+class ChannelMixer(OtherMixer):
+    """Base of mixers along time in which each channel stands for itself: heads of one channel."""
+
+    head_dim: ClassVar[int] = 1
+    v_head_dim: ClassVar[int] = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.layer_rules import every_layer, full_every, listed
+from planner.model.hf_config.tables.bases import LATENT
 
 _LLAMA = Decoder(mlp_bias="mlp_bias")
-_LATENT = Decoder(latent=True, head_dim=None)
 
 DENSE: dict[str, Decoder] = {
     "arcee": Decoder(gated=False, mlp_bias="mlp_bias"),
@@ -29,7 +29,7 @@ DENSE: dict[str, Decoder] = {
     "internlm3": _LLAMA,
     "iquestcoder": _LLAMA,
     "jais2": Decoder(norm="layer", gated=False, mlp_bias="mlp_bias", epsilon="layer_norm_eps"),
-    "minicpm3": _LATENT,
+    "minicpm3": LATENT,
     "ministral": Decoder(qkv_bias=False, output_bias=False, windows=every_layer),
     "ministral3": Decoder(qkv_bias=False, output_bias=False, windows=every_layer),
     "nanochat": Decoder(norm="none_affine", head_dim=None, gated=False),
@@ -39,6 +39,6 @@ DENSE: dict[str, Decoder] = {
     "seed_oss": Decoder(output_bias="attention_out_bias", mlp_bias="mlp_bias"),
     "smollm3": Decoder(head_dim=None, mlp_bias="mlp_bias", windows=listed),
     "vaultgemma": Decoder(softcap="attn_logit_softcapping", activation="hidden_activation", windows=full_every(2)),
-    "youtu": _LATENT,
+    "youtu": LATENT,
 }
 """``smollm3`` and ``exaone4`` leave rotary positions out of some layers: no parameter differs."""

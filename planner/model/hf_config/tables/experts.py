@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.model.hf_config.decoder import Decoder, Experts
 from planner.model.hf_config.layer_rules import (
     after_max_window_layers,
@@ -16,17 +18,11 @@ from planner.model.hf_config.layer_rules import (
     llama4_steps,
     qwen_steps,
 )
+from planner.model.hf_config.tables.bases import DEEPSEEK_EXPERTS, LATENT
 
 _GRANITE = Experts(all_routed, count="num_local_experts", width="intermediate_size")
 _GRANITE_SHARED = Experts(
     all_routed, count="num_local_experts", width="intermediate_size", shared_width="shared_intermediate_size"
-)
-_GLM = Experts(
-    dense_first("first_k_dense_replace"),
-    count="n_routed_experts",
-    shared="n_shared_experts",
-    score_function="sigmoid",
-    groups=True,
 )
 
 ROUTED: dict[str, Decoder] = {
@@ -48,7 +44,7 @@ ROUTED: dict[str, Decoder] = {
         windows=full_every("sliding_window_pattern"),
         experts=Experts(all_routed, width="intermediate_size", shared="num_shared_experts"),
     ),
-    "dots1": Decoder(qk_norm="per_head", windows=after_max_window_layers, experts=_GLM),
+    "dots1": Decoder(qk_norm="per_head", windows=after_max_window_layers, experts=DEEPSEEK_EXPERTS),
     "ernie4_5_moe": Decoder(
         head_dim=None,
         qkv_bias="use_bias",
@@ -85,13 +81,7 @@ ROUTED: dict[str, Decoder] = {
         windows=flint_windows,
         experts=Experts(qwen_steps, shared_width="shared_expert_intermediate_size"),
     ),
-    "glm4_moe_lite": Decoder(
-        latent=True,
-        head_dim=None,
-        experts=Experts(
-            dense_first(1), count="n_routed_experts", shared="n_shared_experts", score_function="sigmoid", groups=True
-        ),
-    ),
+    "glm4_moe_lite": replace(LATENT, experts=replace(DEEPSEEK_EXPERTS, layers=dense_first(1))),
     "granitemoe": Decoder(head_dim=None, experts=_GRANITE),
     "granitemoe_swa": Decoder(
         head_dim=None, sinks=True, windows=full_every(4, first_full=True), experts=_GRANITE_SHARED
@@ -138,13 +128,7 @@ ROUTED: dict[str, Decoder] = {
         qk_norm="full_width",
         experts=Experts(all_routed, count="num_local_experts", width="intermediate_size", score_function="sigmoid"),
     ),
-    "mistral4": Decoder(
-        latent=True,
-        head_dim=None,
-        experts=Experts(
-            dense_first("first_k_dense_replace"), count="n_routed_experts", shared="n_shared_experts", groups=True
-        ),
-    ),
+    "mistral4": replace(LATENT, experts=replace(DEEPSEEK_EXPERTS, score_function="softmax")),
     "olmoe": Decoder(head_dim=None, qk_norm="full_width", experts=Experts(all_routed, width="intermediate_size")),
     "phimoe": Decoder(
         norm="layer",
@@ -153,10 +137,5 @@ ROUTED: dict[str, Decoder] = {
         head_bias="lm_head_bias",
         experts=Experts(all_routed, count="num_local_experts", only_top_k=2, width="intermediate_size"),
     ),
-    "solar_open": Decoder(
-        output_bias=False,
-        experts=Experts(
-            all_routed, count="n_routed_experts", shared="n_shared_experts", score_function="sigmoid", groups=True
-        ),
-    ),
+    "solar_open": Decoder(output_bias=False, experts=replace(DEEPSEEK_EXPERTS, layers=all_routed)),
 }
