@@ -10,13 +10,17 @@ from planner.model.hf_config.layer_rules import (
     all_routed,
     chunks,
     dense_first,
+    dense_then_every,
     ernie_steps,
     every_layer,
     flint_windows,
     full_every,
     listed,
     llama4_steps,
+    one_window,
     qwen_steps,
+    switched_even_windows,
+    switched_windows,
 )
 from planner.model.hf_config.tables.bases import DEEPSEEK_EXPERTS, LATENT
 
@@ -43,6 +47,16 @@ ROUTED: dict[str, Decoder] = {
         epsilon="layer_norm_eps",
         windows=full_every("sliding_window_pattern"),
         experts=Experts(all_routed, width="intermediate_size", shared="num_shared_experts"),
+    ),
+    "deepseek_v2": replace(
+        LATENT,
+        mlp_bias="mlp_bias",
+        experts=replace(DEEPSEEK_EXPERTS, layers=dense_then_every, shared_bias="mlp_bias", score_function="softmax"),
+    ),
+    "deepseek_v3": replace(
+        LATENT,
+        experts=replace(DEEPSEEK_EXPERTS, layers=dense_then_every),
+        predicted_layers="num_mtp_layers",
     ),
     "dots1": Decoder(qk_norm="per_head", windows=after_max_window_layers, experts=DEEPSEEK_EXPERTS),
     "ernie4_5_moe": Decoder(
@@ -81,7 +95,19 @@ ROUTED: dict[str, Decoder] = {
         windows=flint_windows,
         experts=Experts(qwen_steps, shared_width="shared_expert_intermediate_size"),
     ),
+    "glm4_moe": Decoder(
+        output_bias=False,
+        qk_norm="per_head",
+        qk_norm_key="use_qk_norm",
+        experts=DEEPSEEK_EXPERTS,
+        predicted_layers="num_mtp_layers",
+    ),
     "glm4_moe_lite": replace(LATENT, experts=replace(DEEPSEEK_EXPERTS, layers=dense_first(1))),
+    "gpt_oss": Decoder(
+        sinks=True,
+        windows=full_every(2),
+        experts=replace(_GRANITE, expert_bias=True, router_bias=True),
+    ),
     "granitemoe": Decoder(head_dim=None, experts=_GRANITE),
     "granitemoe_swa": Decoder(
         head_dim=None, sinks=True, windows=full_every(4, first_full=True), experts=_GRANITE_SHARED
@@ -129,6 +155,7 @@ ROUTED: dict[str, Decoder] = {
         experts=Experts(all_routed, count="num_local_experts", width="intermediate_size", score_function="sigmoid"),
     ),
     "mistral4": replace(LATENT, experts=replace(DEEPSEEK_EXPERTS, score_function="softmax")),
+    "mixtral": Decoder(divided_heads=True, qkv_bias=False, output_bias=False, windows=one_window, experts=_GRANITE),
     "olmoe": Decoder(head_dim=None, qk_norm="full_width", experts=Experts(all_routed, width="intermediate_size")),
     "phimoe": Decoder(
         norm="layer",
@@ -137,5 +164,12 @@ ROUTED: dict[str, Decoder] = {
         head_bias="lm_head_bias",
         experts=Experts(all_routed, count="num_local_experts", only_top_k=2, width="intermediate_size"),
     ),
+    "qwen2_moe": Decoder(
+        qkv_bias="qkv_bias",
+        output_bias=False,
+        windows=switched_even_windows,
+        experts=Experts(qwen_steps, shared_width="shared_expert_intermediate_size", shared_gate=True),
+    ),
+    "qwen3_moe": Decoder(qk_norm="per_head", windows=switched_windows, experts=Experts(qwen_steps)),
     "solar_open": Decoder(output_bias=False, experts=replace(DEEPSEEK_EXPERTS, layers=all_routed)),
 }

@@ -36,6 +36,9 @@ GPT: dict[str, Decoder] = {
     "cohere2": Decoder(norm="layer_no_bias", parallel=True, epsilon="layer_norm_eps", windows=full_every(4)),
     "ctrl": replace(_OF_GPT, intermediate="dff", activation="hidden_act", position="none", head_bias=True),
     "gptj": _GPTJ,
+    "gpt2": replace(
+        _OF_GPT, position="learned", learned_positions=True, refused=(("add_cross_attention", "cross-attention"),)
+    ),
     "gpt_neo": replace(
         _LEARNED,
         layers="num_layers",

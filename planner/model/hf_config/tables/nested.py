@@ -11,6 +11,7 @@ from planner.model.hf_config.layer_rules import (
     listed,
     qwen_steps,
     reference_windows,
+    switched_windows,
 )
 from planner.model.hf_config.tables.bases import DEEPSEEK_EXPERTS, OLDER
 from planner.model.hf_config.tables.later_texts import LATER_TEXTS
@@ -40,6 +41,7 @@ NESTED: dict[str, Decoder] = {
     "emu3_text_model": Decoder(mlp_bias="mlp_bias"),
     "glm4v_text": Decoder(qkv_bias=True, output_bias=False, num_norms=4, head_dim=None),
     "glm4v_moe_text": Decoder(output_bias=False, head_dim=None, experts=DEEPSEEK_EXPERTS),
+    "qwen2_vl_text": Decoder(qkv_bias=True, output_bias=False, head_dim=None, windows=switched_windows),
     "qwen2_5_omni_text": Decoder(qkv_bias=True, output_bias=False, head_dim=None, windows=after_max_window_layers),
     "qwen3_omni_moe_text": Decoder(qk_norm="per_head", experts=Experts(qwen_steps)),
     "glm_ocr_text": Decoder(qkv_bias=False, output_bias=False, num_norms=4),
