@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from planner.evidence.runs.software_rules import LIBRARY_RULES, RULES, Rule
+from planner.evidence.runs.software_rules import Rule, library_rules, software_rules
 from planner.evidence.runs.truth import TruthRow
 
 FACTS: dict[str, str] = {
@@ -108,9 +108,9 @@ def described(row: TruthRow, *, publications: bool = True) -> SoftwareDescriptio
 def library_of(source: str) -> str:
     """The library that a source's words name; "" where they name none."""
     words = dict.fromkeys(("framework", "notes", "model", "zero_or_fsdp"), "") | {"source": source}
-    return next((rule.value for rule in LIBRARY_RULES if rule.says(words)), "")
+    return next((rule.value for rule in library_rules() if rule.says(words)), "")
 
 
 def _rule(fact: str, words: dict[str, str], *, publications: bool) -> Rule | None:
-    wanted = (rule for rule in RULES if rule.fact == fact and (publications or not rule.publication))
+    wanted = (rule for rule in software_rules() if rule.fact == fact and (publications or not rule.publication))
     return next((rule for rule in wanted if rule.says(words)), None)
