@@ -7,7 +7,11 @@
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { THEMES, type Theme, WIDTHS_PX } from "./screen";
+
+export type Theme = "light" | "dark";
+export const THEMES: readonly Theme[] = ["light", "dark"];
+/** The narrowest and the widest window that must work. */
+export const WIDTHS_PX: readonly number[] = [390, 2560];
 
 export interface Look {
   readonly theme: Theme;
