@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.checking.environment import ENVIRONMENT_VARIABLE
 from planner.backends.emission.write import write_emission
 from planner.strategy.strategy import Strategy
 from tests.command_line import run_here
@@ -16,12 +15,8 @@ from tests.plan_factory import make_plan
 emit = emitter("megatron")
 
 pytest.importorskip("torch", reason="torch is not installed, torchrun's parser is part of it")
-
-
-@pytest.fixture(autouse=True)
-def _no_other_validator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """torchrun's parser is that of the installed torch; Megatron-LM, where it is installed, would be asked as well."""
-    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "validators"))
+# torchrun's parser is that of the installed torch; Megatron-LM, where it is installed, would be asked as well.
+pytestmark = pytest.mark.usefixtures("no_validators")
 
 
 @pytest.fixture
