@@ -48,6 +48,7 @@ class Architectures(Document):
     schema_version: Literal[1] = 1
     sustained_matmul_fraction: Rates
     systolic_matmul_fraction: Rates
+    fp8_over_bf16_matmul_fraction: Rates
     device_speed_spread: Rates
     fused_attention: FusedAttention
     nvlink_bytes_per_s: Rates
