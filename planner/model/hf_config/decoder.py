@@ -64,7 +64,7 @@ class Decoder:
     head_dim: str | None = "head_dim"
     """None: the hidden width over the heads."""
     divided_heads: bool = False
-    """Whether heads must divide the hidden width where ``head_dim`` is not given."""
+    """Whether heads must divide the hidden width where ``head_dim`` is not given, and their width must be even."""
     even_heads: bool = False
     """Whether the class needs heads that fill the hidden width."""
     intermediate: str = "intermediate_size"

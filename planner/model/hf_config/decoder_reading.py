@@ -130,7 +130,7 @@ def read_attention(keys: ClassKeys, table: Decoder, hidden: int) -> AttentionSpe
     if table.even_heads and heads * head_dim != hidden:
         reader.refuse("head_dim", f"must be {hidden} / {heads}, the only one with which the class runs; is {head_dim}")
     rotated = _rotated(keys, table, head_dim)
-    if exact and table.position == "rope" and (rotated or head_dim) % 2:
+    if table.divided_heads and exact and (rotated or head_dim) % 2:
         reader.refuse(table.head_dim or "head_dim", f"must be even for rotary positions, is {head_dim}")
     normed = table.qk_norm != "none" and keys.on(table.qk_norm_key)
     return AttentionSpec(
