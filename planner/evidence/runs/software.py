@@ -22,7 +22,8 @@ FACTS: dict[str, str] = {
     "compiled": "yes where a compiler fuses point-wise work (thunder: that one), no where PyTorch runs eagerly",
     "attention": "best (the fastest published kernel), flash2, triton, unfused",
     "kernels": "fused kernels by hand: te, liger, fast-kernels",
-    "loss": "plain (logits in fp32), wide (fp32 in Megatron's compiled parts), fused (one kernel), chunked (in parts)",
+    "loss": "plain (logits in fp32), wide (fp32 in Megatron's compiled parts), fused (one kernel), chunked (in parts), "
+    "log-probabilities (and entropies, in chunks)",
     "states": "precision of optimizer and weights: 16bit, sharded16bit (under FSDP, too), 8bit, paged8bit, fp32",
     "residual": "precision of the hidden states between layers: 16bit, fp32",
     "step_in_backward": "yes where each gradient is used and freed at once",

@@ -80,6 +80,13 @@ LIBRARY_RULES: tuple[Rule, ...] = (
     _library("paddlenlp", r"PaddleNLP", NOTES),
     _library("megatron-2023", r"\bFlagScale \(Megatron", NOTES, "FlagScale of 2023, a fork of Megatron-LM"),
     _library("megatron-deepspeed", r"\bMegatron-DeepSpeed, flash", NOTES, "Megatron-DeepSpeed since FlashAttention"),
+    _library(
+        "nemo-2.1",
+        r"\bNeMo 24\.\d\d|\brelease v?24\.\d\d|\bNeMo Framework Launcher",
+        NOTES,
+        "NeMo of 2023 and 2024, by its release",
+    ),
+    _library("nemo-2.2", r"\brelease v?25\.0[0-3]\b", NOTES, "NeMo before 25.04, by its release"),
     _library("nemo", r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking"),
     _library("nemo", r"NVIDIA NeMo|\bNeMo (Framework|container)", NOTES, "NeMo by its name in the notes"),
     _published(
@@ -154,10 +161,10 @@ KERNEL_RULES: tuple[Rule, ...] = (
     Rule("loss", "chunked", ANYWHERE, r"torchtune", "CEWithChunkedOutputLoss is its recipes' default"),
     Rule(
         "loss",
-        "chunked",
+        "log-probabilities",
         NOTES,
         r"\bRL trainer step\b",
-        "log-probabilities of sampled tokens only: whole logits would exceed the figures of such rows by themselves",
+        "log-probabilities and entropies of sampled tokens, in chunks: whole logits would exceed what such rows hold",
     ),
     Rule("loss", "fused", NOTES, r"\bfoak\b|unsloth", "one Triton kernel over the logits"),
     Rule(

@@ -28,11 +28,16 @@ NF4 = "QLoRA r=16 on q,k,v,o with frozen base NF4-4bit; HF SFTTrainer (fms-accel
         ("LoRA r=8 (q,v) single GPU, quantization bnb.nf4", "quantization", "nf4"),
         ("RL trainer step, full finetune (FSDP2, torch.compile, flash_attention_3)", "attention", "best"),
         ("RL trainer step, full finetune (FSDP2, torch.compile, flash_attention_3)", "compiled", "yes"),
+        ("RL trainer step, full finetune (FSDP2, torch.compile)", "loss", "log-probabilities"),
         ("full finetune; optimizer in backward, AdamW8bit", "states", "8bit"),
         ("full finetune; optimizer in backward, AdamW8bit", "step_in_backward", "yes"),
         ("mem: torch peak allocated, nvidia-smi 77256 MiB mean", "memory_figure", "allocated"),
         ("memory = nvidia-smi", "memory_figure", "process"),
         ("max kv-lora rank 512", "training", ""),
+        ("NeMo 24.07 final; pretrain", "library", "nemo-2.1"),
+        ('release v24.11.1; table "Grok 1 314b"', "library", "nemo-2.1"),
+        ('release v25.02; table "Grok 1 314b"', "library", "nemo-2.2"),
+        ("NeMo container 25.09 NeMo Container", "library", "nemo"),
     ],
 )
 def test_facts_are_read_from_the_notes(notes: str, fact: str, value: str) -> None:
