@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
-from planner.evidence.runs.software_rules import LIBRARY_RULES, RULES, Rule
+from planner.evidence.runs.software_rules import Rule, library_rules, software_rules
 from planner.evidence.runs.truth import TruthRow
 
 FACTS: dict[str, str] = {
@@ -122,7 +122,7 @@ def _described(
 def library_of(source: str) -> str:
     """The library that a source's words name; "" where they name none."""
     words = dict.fromkeys(("framework", "notes", "model", "zero_or_fsdp"), "") | {"source": source}
-    return next((rule.value for rule in LIBRARY_RULES if rule.says(words)), "")
+    return next((rule.value for rule in library_rules() if rule.says(words)), "")
 
 
 def _rule(fact: str, words: dict[str, str], *, publications: bool) -> Rule | None:
@@ -132,4 +132,4 @@ def _rule(fact: str, words: dict[str, str], *, publications: bool) -> Rule | Non
 
 @cache
 def _rules_of(fact: str) -> tuple[Rule, ...]:
-    return tuple(rule for rule in RULES if rule.fact == fact)
+    return tuple(rule for rule in software_rules() if rule.fact == fact)
