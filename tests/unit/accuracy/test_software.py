@@ -11,7 +11,7 @@ from planner.evidence.runs.flavours import FLAVOURS
 from planner.evidence.runs.prediction import Prediction, predict_rows
 from planner.evidence.runs.row_flavour import flavour_of_row
 from planner.evidence.runs.software import FACTS, NOTHING_SAID, UNKNOWN_SPREAD, described
-from planner.evidence.runs.software_rules import LIBRARY_RULES, RULES
+from planner.evidence.runs.software_rules import library_rules, software_rules
 from planner.evidence.runs.truth import SOFTWARE_COLUMNS, read_truth
 from tests.accuracy_rows import PLAIN, csv_text, rows_of
 
@@ -64,9 +64,9 @@ def test_what_a_publication_says_outside_its_rows_can_be_left_out() -> None:
 
 
 def test_rules_and_columns_and_flavours_speak_of_the_same_facts() -> None:
-    assert {rule.fact for rule in RULES} <= set(FACTS) == set(SOFTWARE_COLUMNS)
+    assert {rule.fact for rule in software_rules()} <= set(FACTS) == set(SOFTWARE_COLUMNS)
     known = dict(FLAVOURS)
-    assert {rule.value for rule in LIBRARY_RULES} == set(known)
+    assert {rule.value for rule in library_rules()} == set(known)
 
 
 def test_an_unknown_software_has_a_wider_interval_than_a_known_one() -> None:
