@@ -76,9 +76,9 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
     from planner.question.problem import Workload
     from profiles.validation import read_document
 
-    if flags.sample is not None:
-        hint = "use --sequence-length with the tokens that `meshwright models show M --sample FxHxW` gives"
-        raise DocumentInvalid("a sample of pixels has no tokens here", where="--sample", hint=hint)
+    if flags.sample is not None and flags.sequence_length is None:
+        hint = "add --sequence-length with the tokens that `meshwright models show M --sample FxHxW` gives"
+        raise DocumentInvalid("how many tokens a sample makes is not known here", where="--sample", hint=hint)
     whole_number(flags.global_batch_size, "--global-batch-size")
     whole_number(flags.sequence_length, "--sequence-length")
     sizes = {"global_batch_size": flags.global_batch_size, "sequence_length": flags.sequence_length}

@@ -58,11 +58,16 @@ And DDP where the last layer's weights for text get no gradient.
 def plan_of(kind: str, strategy: Strategy = SHARDED, recompute: RecomputePolicy = "none", **keys: Any) -> Plan:
     """A plan of the class's default model."""
     model = model_from_diffusers_config({"_class_name": kind, **keys}, "m", "config.json")
+    assert model.denoiser is not None
     plan = make_plan(
         replace(strategy, recompute=recompute),
         model,
         make_cluster(2, devices_per_node=2),
-        workload=Workload(global_batch_size=strategy.global_batch_size, sequence_length=model.max_sequence_length),
+        workload=Workload(
+            global_batch_size=strategy.global_batch_size,
+            sequence_length=model.max_sequence_length,
+            sample=model.denoiser.usual_sample,
+        ),
         backend="accelerate",
         release=ACCELERATE_VERSION,
     )

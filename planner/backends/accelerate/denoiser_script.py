@@ -12,8 +12,7 @@ from planner.backends.accelerate.script_pieces import with_pieces, with_spans
 _SAMPLES = '''class Samples:
     """Sample ``index`` -> (noisy latents, what the model shall predict, text states, noise level).
 
-    Replace by YOUR latents, which a VAE makes, YOUR text states, which a text encoder makes, and YOUR noise levels;
-    set the grid in training.json to frames, rows and columns of YOUR latents: the one there has only as many tokens.
+    Replace by YOUR latents, which a VAE makes, YOUR text states, which a text encoder makes, and YOUR noise levels.
     """
 
     def __init__(self, sample, text_width):

@@ -14,7 +14,7 @@ from planner.backends.accelerate.adapters import STRATEGY_RULES as ADAPTER_RULES
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import WAY_FIELDS, way
 from planner.backends.backend import Space
-from planner.backends.deepspeed.denoiser_config import latent_grid
+from planner.backends.deepspeed.denoiser_config import longest_side
 from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES, QUESTION_RULES
 from planner.backends.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
 from planner.backends.deepspeed.space import STRATEGY_RULES as DEEPSPEED_RULES
@@ -26,7 +26,7 @@ from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
 from planner.backends.rules.token_mixers import runs_along_sequence
 from planner.backends.rules.training_kinds import training_kinds
-from planner.question.source import latent_tokens
+from planner.question.sample import sample_text
 from planner.strategy.strategy import Strategy
 
 _LIBRARY = f"accelerate {ACCELERATE_VERSION}"
@@ -88,13 +88,15 @@ def _tensor_family(given: RuleInput) -> str | None:
     return None
 
 
-def _latent_grid(given: RuleInput) -> str | None:
-    denoiser = given.model.denoiser
+def _sample_sides(given: RuleInput) -> str | None:
+    denoiser, sample = given.model.denoiser, given.workload.sample
     if denoiser is None:
         return None
-    tokens = latent_tokens(denoiser, given.workload)
-    if latent_grid(given.model, tokens) is None:
-        return f"the script feeds latents on a grid, and {tokens} tokens make none whose sides the class has places for"
+    if sample is None:
+        return "the script feeds latents of one shape, which no length says: give the workload a sample (--sample)"
+    longest, sides = longest_side(given.model), denoiser.sample_grid(*sample)
+    if max(sides) > longest:
+        return f"a sample of {sample_text(sample)} has {max(sides)} tokens a side, and the class places for {longest}"
     return None
 
 
@@ -258,7 +260,7 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
         for rule in SCRIPT_RULES
     ),
     SpaceRule("A12", "transformers 5 (position embedding table)", positions),
-    SpaceRule("A16", "docs: emit accelerate (train_accelerate.py); diffusers 0.42.1 transformer_wan.py", _latent_grid),
+    SpaceRule("A16", "docs: emit accelerate (train_accelerate.py); diffusers 0.42.1 transformer_wan.py", _sample_sides),
 )
 """The script builds the same transformers models as the one for DeepSpeed, and diffusion transformers of diffusers."""
 

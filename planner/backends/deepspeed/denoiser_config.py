@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from planner.model.denoiser import DenoiserSpec
@@ -38,36 +37,13 @@ def drops_last_text(model: ModelSpec) -> bool:
     return joint is not None and not joint.text_ends
 
 
-def latent_grid(model: ModelSpec, latent_tokens: int) -> tuple[int, int, int] | None:
-    """Frames, rows and columns of tokens whose product is ``latent_tokens``, as equal as can be.
-
-    None where no side is short enough for the class's positions.
-    """
-    found = [(max(grid), grid) for grid in _grids(model, latent_tokens) if max(grid) <= _longest(model)]
-    return min(found)[1] if found else None
-
-
-def _longest(model: ModelSpec) -> int:
+def longest_side(model: ModelSpec) -> int:
     """Tokens of one side: what the class's table of positions holds."""
     config = dict(model.denoiser.config) if model.denoiser else {}
     named = config.get("rope_max_seq_len") or config.get("pos_embed_max_size")
     if isinstance(named, int):
         return named
     return 96 if model.family == "SD3Transformer2DModel" else _LONGEST
-
-
-def _grids(model: ModelSpec, tokens: int) -> Iterator[tuple[int, int, int]]:
-    pictures = model.denoiser is not None and model.denoiser.usual_sample[0] == 1
-    for frames in [1] if pictures else _divisors(tokens):
-        plane = tokens // frames
-        for rows in _divisors(plane):
-            if frames <= rows <= plane // rows or pictures:
-                yield frames, rows, plane // rows
-
-
-def _divisors(number: int) -> list[int]:
-    small = [each for each in range(1, int(number**0.5) + 1) if number % each == 0]
-    return sorted({*small, *(number // each for each in small)})
 
 
 def sample_shape(denoiser: DenoiserSpec, grid: tuple[int, int, int]) -> tuple[int, ...]:

@@ -26,6 +26,16 @@ _SMALL: dict[str, dict[str, object]] = {
 """Widths by class; channels, patches, biases and norms stay."""
 
 
+def tiny_sample(model: ModelSpec) -> tuple[tuple[int, int, int], int]:
+    """Frames, height and width of a sample of 32 latent tokens, and its whole sequence."""
+    assert model.denoiser is not None
+    (time, space), patch = model.denoiser.compression, model.denoiser.patch
+    grid = (1, 4, 8) if model.denoiser.usual_sample[0] == 1 else (2, 4, 4)
+    frames = (grid[0] * patch[0] - 1) * time + 1
+    sample = (frames, grid[1] * space * patch[1], grid[2] * space * patch[2])
+    return sample, model.denoiser.sample_tokens(*sample, TEXT_TOKENS)
+
+
 def has_tiny_form(model: ModelSpec) -> bool:
     """Whether the class of this diffusion transformer has small arguments."""
     return model.denoiser is not None and model.denoiser.class_name in _SMALL

@@ -11,6 +11,7 @@ from planner.errors import DocumentInvalid
 from planner.model.builtin import builtin_model
 from planner.model.diffusers_config import model_from_diffusers_config
 from planner.model.spec import ModelSpec
+from planner.question.agreement import contradictions
 
 
 def _read(kind: str) -> ModelSpec:
@@ -23,7 +24,8 @@ def _flags(sample: str | None, length: int | None = None) -> WorkloadFlags:
 
 def test_a_sample_becomes_the_sequence() -> None:
     flags = counted(_flags("81x480x832"), builtin_model("wan-2.1-14b"))
-    assert read_workload(flags).sequence_length == 32_760
+    workload = read_workload(flags)
+    assert (workload.sequence_length, workload.sample) == (32_760, (81, 480, 832))
 
 
 def test_text_in_the_sequence_is_counted_as_it_is_said() -> None:
@@ -54,9 +56,11 @@ def test_what_is_no_sample_is_told(model: str, text: str, said: str) -> None:
         sample_tokens(builtin_model(model), text)
 
 
-def test_two_lengths_are_refused() -> None:
-    with pytest.raises(DocumentInvalid, match="one length"):
-        counted(_flags("81x480x832", 4096), builtin_model("wan-2.1-14b"))
+def test_a_length_that_is_said_beside_a_sample_is_held_against_it() -> None:
+    model = builtin_model("wan-2.1-14b")
+    flags = counted(_flags("81x480x832", 4096), model)
+    found = contradictions(model, read_workload(flags))
+    assert found == (("/workload/sequence_length", "a sample of 81x480x832 makes 32,760 tokens, not 4,096"),)
 
 
 def test_where_no_model_is_read_the_tokens_are_asked_for() -> None:

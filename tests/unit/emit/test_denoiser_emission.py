@@ -13,7 +13,7 @@ from planner.backends.accelerate.denoiser_script import of_denoiser
 from planner.backends.accelerate.space import violations
 from planner.backends.accelerate.write import training_script
 from planner.backends.asked import inside
-from planner.backends.deepspeed.denoiser_config import FED_CLASSES, latent_grid, sample_shape
+from planner.backends.deepspeed.denoiser_config import FED_CLASSES, sample_shape
 from planner.backends.deepspeed.model_config import why_not_buildable
 from planner.backends.emission.layout import layout_of
 from planner.backends.folders.shrink import on_one_rank, shrink
@@ -42,7 +42,9 @@ def _read(kind: str, **keys: Any) -> ModelSpec:
 
 
 def _workload(model: ModelSpec, **changes: Any) -> Workload:
-    return Workload(**({"global_batch_size": 16, "sequence_length": model.max_sequence_length} | changes))
+    assert model.denoiser is not None
+    usual = {"sequence_length": model.max_sequence_length, "sample": model.denoiser.usual_sample}
+    return Workload(**({"global_batch_size": 16} | usual | changes))
 
 
 @pytest.mark.parametrize("kind", FED_CLASSES)
@@ -88,38 +90,42 @@ def test_a_piece_that_is_gone_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "keys", "grid", "shape"),
+    ("kind", "keys", "sample", "grid", "shape"),
     [
-        ("WanTransformer3DModel", {}, (26, 35, 36), (16, 26, 70, 72)),
-        ("WanTransformer3DModel", {"patch_size": [2, 2, 2], "in_channels": 36}, (26, 35, 36), (36, 52, 70, 72)),
-        ("LTXVideoTransformer3DModel", {}, (26, 35, 36), (32760, 128)),
+        ("WanTransformer3DModel", {}, (81, 480, 832), (21, 30, 52), (16, 21, 60, 104)),
+        ("WanTransformer3DModel", {"patch_size": [2, 2, 2], "in_channels": 36}, (45, 480, 832), (6, 30, 52), None),
+        ("LTXVideoTransformer3DModel", {}, (121, 512, 768), (16, 16, 24), (6144, 128)),
+        ("SD3Transformer2DModel", {}, (1, 768, 1344), (1, 48, 84), (16, 96, 168)),
     ],
 )
-def test_latents_stand_on_a_grid_of_equal_sides(
-    kind: str, keys: dict[str, Any], grid: tuple[int, int, int], shape: tuple[int, ...]
+def test_latents_have_the_sides_of_the_sample(
+    kind: str,
+    keys: dict[str, Any],
+    sample: tuple[int, int, int],
+    grid: tuple[int, int, int],
+    shape: tuple[int, ...] | None,
 ) -> None:
     model = _read(kind, **keys)
     assert model.denoiser is not None
-    assert latent_grid(model, 32760) == grid
-    assert sample_shape(model.denoiser, grid) == shape
-
-
-def test_pictures_have_one_frame_and_sides_that_positions_reach() -> None:
-    model = _read("SD3Transformer2DModel", pos_embed_max_size=64)
-    assert latent_grid(model, 64 * 64) == (1, 64, 64)
-    assert latent_grid(model, 65 * 64) is None
+    tokens = model.denoiser.sample_tokens(*sample)
+    plan = make_plan(GOOD, model, workload=_workload(model, sample=sample, sequence_length=tokens))
+    found = json.loads(emit(plan, "torchrun").files["training.json"])["sample"]
+    assert found["grid"] == list(grid)
+    assert found["shape"] == list(shape or (36, 12, 60, 104))
+    assert sample_shape(model.denoiser, grid) == tuple(found["shape"])
 
 
 @pytest.mark.parametrize(
-    ("model", "tokens", "rule"),
+    ("model", "changes", "rule"),
     [
-        (builtin_model("wan-2.1-14b"), 32_771, "accelerate.A16"),  # a prime number
-        (_read("PixArtTransformer2DModel"), 4096, "accelerate.M1"),
-        (_read("CogVideoXTransformer3DModel"), 17_776, "accelerate.M1"),
+        (builtin_model("wan-2.1-14b"), {"sample": None}, "accelerate.A16"),
+        (_read("SD3Transformer2DModel", pos_embed_max_size=64), {"sample": (1, 1040, 1024), "sequence_length": 4493}, "accelerate.A16"),
+        (_read("PixArtTransformer2DModel"), {}, "accelerate.M1"),
+        (_read("CogVideoXTransformer3DModel"), {}, "accelerate.M1"),
     ],
 )
-def test_what_the_script_cannot_feed_is_refused_by_rule(model: ModelSpec, tokens: int, rule: str) -> None:
-    plan = make_plan(GOOD, model, workload=_workload(model, sequence_length=tokens))
+def test_what_the_script_cannot_feed_is_refused_by_rule(model: ModelSpec, changes: dict[str, Any], rule: str) -> None:
+    plan = make_plan(GOOD, model, workload=_workload(model, **changes))
     assert rule in {each.rule for each in violations(rule_input(plan))}
 
 
@@ -133,7 +139,7 @@ def test_a_model_that_the_class_cannot_be_set_to_is_refused() -> None:
 
 @pytest.mark.parametrize("name", sorted(backends()))
 def test_every_other_back_end_with_files_refuses_wan_by_rule(name: str) -> None:
-    asked = question("wan-2.1-14b", "dgx-h100", 8, sequence_length=32760)
+    asked = question("wan-2.1-14b", "dgx-h100", 8, sequence_length=32760, sample=(81, 480, 832))
     refused = BackEndRules(inside(asked, software(name))).always()
     assert bool(refused) != (name in ("accelerate", *WITHOUT_FILES)), refused
 
