@@ -119,7 +119,11 @@ def test_latents_have_the_sides_of_the_sample(
     ("model", "changes", "rule"),
     [
         (builtin_model("wan-2.1-14b"), {"sample": None}, "accelerate.A16"),
-        (_read("SD3Transformer2DModel", pos_embed_max_size=64), {"sample": (1, 1040, 1024), "sequence_length": 4493}, "accelerate.A16"),
+        (
+            _read("SD3Transformer2DModel", pos_embed_max_size=64),
+            {"sample": (1, 1040, 1024), "sequence_length": 4493},
+            "accelerate.A16",
+        ),
         (_read("PixArtTransformer2DModel"), {}, "accelerate.M1"),
         (_read("CogVideoXTransformer3DModel"), {}, "accelerate.M1"),
     ],
