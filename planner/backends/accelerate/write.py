@@ -83,7 +83,7 @@ def _script_of(plan: Plan) -> str:
     model = plan.problem.model
     if model.denoiser is not None:
         unused = way(plan.chosen()) == "MULTI_GPU" and drops_last_text(model)
-        return of_denoiser(training_script(), model.denoiser.class_name, unused)
+        return of_denoiser(training_script(), model.denoiser.class_name, unused, plan.chosen().cp > 1)
     return of_encoder_decoder(training_script()) if model.encoder else training_script()
 
 

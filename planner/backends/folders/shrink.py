@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.backends.asked import software_of
 from planner.backends.backend import Space
-from planner.backends.folders.tiny_denoiser import TEXT_TOKENS, has_tiny_form, tiny_denoiser, tiny_sample
+from planner.backends.folders.tiny_denoiser import tiny_denoiser, tiny_sample, tiny_text
 from planner.backends.folders.tiny_layout import ChunkShare, tiny_shares, tiny_stages
 from planner.backends.folders.tiny_mesh import tiny_strategies
 from planner.backends.folders.tiny_model import tiny_lengths, tiny_model
@@ -62,9 +62,6 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
     if plan.problem.model.encoder is not None:
         hint = "check the files with `meshwright check`"
         raise DocumentInvalid("an encoder-decoder has no small form", where="--tiny", hint=hint)
-    if plan.problem.model.denoiser is not None and not has_tiny_form(plan.problem.model):
-        hint = "check the files with `meshwright check`"
-        raise DocumentInvalid(f"{plan.problem.model.family} has no small form", where="--tiny", hint=hint)
     software = software_of(plan)
     space, findings = software.release.space, list[str]()
     aim = plan.chosen() if context_parallelism else _data_parallel_instead(plan.chosen())
@@ -167,7 +164,7 @@ def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_l
 def _latents(model: ModelSpec) -> dict[str, Any]:
     """The sample of a diffusion transformer."""
     sample, tokens = tiny_sample(model)
-    return {"sample": sample, "sequence_length": tokens, "source_length": TEXT_TOKENS}
+    return {"sample": sample, "sequence_length": tokens, "source_length": tiny_text(model)}
 
 
 def _one_node(cluster: Cluster, ranks: int) -> Cluster:
