@@ -28,7 +28,7 @@ from planner.model.operator import Operator
 from profiles.document import Document
 from profiles.errors import DocumentInvalid
 
-ConfigValue = bool | int | float | str | tuple[int, ...] | None
+ConfigValue = bool | int | float | str | tuple[int, ...] | tuple[float, ...] | None
 _UNTIL_KEYS = ("qkv", "qk_norm")
 
 

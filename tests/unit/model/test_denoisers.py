@@ -118,6 +118,12 @@ def test_a_key_that_diffusers_drops_with_a_warning_is_dropped() -> None:
     assert released == model_from_diffusers_config(keys, "m", "config.json")
 
 
+def test_arguments_that_are_fractions_stay() -> None:
+    model = _read("CosmosTransformer3DModel", rope_scale=[0.8333, 3.0, 3.0])
+    assert dict(_denoiser(model).config)["rope_scale"] == (0.8333, 3.0, 3.0)
+    assert ModelSpec.model_validate_json(model.model_dump_json()) == model
+
+
 def test_all_findings_come_at_once() -> None:
     with pytest.raises(DocumentInvalid) as caught:
         _read("WanTransformer3DModel", num_layers=0, ffn_dim="wide", unknown=1)
