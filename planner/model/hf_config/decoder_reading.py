@@ -9,11 +9,9 @@ from planner.model.hf_config.reader import MAX_LAYERS, ConfigReader
 from planner.model.layer_runs import runs_of
 from planner.model.mixers.absent import AbsentMixerSpec
 from planner.model.mixers.indexer import IndexerSpec
-from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec, TokenMixer
+from planner.model.spec import UNBOUNDED, AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec, TokenMixer
 
 _MAX_VOCABULARY = 10_000_000
-_UNBOUNDED = 1 << 20
-"""Longest sample of a class that has no positions; nothing is as long as it."""
 
 
 def import_decoder(reader: ConfigReader, name: str, family: str, table: Decoder) -> ModelSpec:
@@ -30,7 +28,7 @@ def import_decoder(reader: ConfigReader, name: str, family: str, table: Decoder)
         layers = table.shaped(keys, hidden, layers)
     kinds, runs = runs_of(layers)
     entry, exit_parts = table.ends(keys, hidden) if table.ends else ((), ())
-    positions = keys.integer(table.positions) if table.positions else _UNBOUNDED
+    positions = keys.integer(table.positions) if table.positions else UNBOUNDED
     vocabulary = keys.integer("vocab_size")
     if vocabulary > _MAX_VOCABULARY:
         reader.refuse("vocab_size", f"must be at most {_MAX_VOCABULARY}, is {vocabulary}")
@@ -124,12 +122,16 @@ def read_attention(keys: ClassKeys, table: Decoder, hidden: int) -> AttentionSpe
         reader.refuse(table.kv_heads or table.heads, f"must divide {table.heads} = {heads}, is {kv_heads}")
         kv_heads = heads
     head_dim = keys.optional(table.head_dim) if table.head_dim else None
+    exact = head_dim is not None or hidden % heads == 0
     if head_dim is None:
-        if hidden % heads and not table.head_dim:
+        if not exact and (table.divided_heads or not table.head_dim):
             reader.refuse(table.heads, f"must divide the hidden size {hidden}, is {heads}")
         head_dim = max(hidden // heads, 1)
     if table.even_heads and heads * head_dim != hidden:
         reader.refuse("head_dim", f"must be {hidden} / {heads}, the only one with which the class runs; is {head_dim}")
+    rotated = _rotated(keys, table, head_dim)
+    if exact and table.position == "rope" and (rotated or head_dim) % 2:
+        reader.refuse(table.head_dim or "head_dim", f"must be even for rotary positions, is {head_dim}")
     normed = table.qk_norm != "none" and keys.on(table.qk_norm_key)
     return AttentionSpec(
         num_heads=heads,
@@ -145,7 +147,7 @@ def read_attention(keys: ClassKeys, table: Decoder, hidden: int) -> AttentionSpe
         logit_softcap=keys.reader.optional_number(table.softcap, default=keys.defaults.get(table.softcap))
         if table.softcap
         else None,
-        qk_rope_head_dim=_rotated(keys, table, head_dim),
+        qk_rope_head_dim=rotated,
     )
 
 
@@ -153,6 +155,8 @@ def read_latent(keys: ClassKeys, table: Decoder) -> AttentionSpec:
     """Multi-head latent attention (arXiv 2405.04434, section 2.1); the bias reaches the down projections too."""
     heads = keys.integer(table.heads)
     rope_dim = keys.integer("qk_rope_head_dim", minimum=0 if table.position == "none" else 1)
+    if rope_dim % 2:
+        keys.reader.refuse("qk_rope_head_dim", f"must be even for rotary positions, is {rope_dim}")
     bias = keys.on(table.qkv_bias)
     return AttentionSpec(
         kind="mla",
