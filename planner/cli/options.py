@@ -54,7 +54,7 @@ GlobalBatchSize = Annotated[int | None, typer.Option("--global-batch-size", meta
 SequenceLength = Annotated[int | None, typer.Option("--sequence-length", metavar="S", help="Tokens a sample.")]
 Sample = Annotated[
     str | None,
-    typer.Option("--sample", metavar="FxHxW", help="Frames, height, width; for --sequence-length (diffusion models)."),
+    typer.Option("--sample", metavar="FxHxW", help="Frames, height, width of a sample (diffusion models)."),
 ]
 Precision = Annotated[PrecisionName | None, typer.Option("--precision", help="Matrix precision (default bf16).")]
 Optimizer = Annotated[

@@ -82,9 +82,9 @@ def read_workload(
     from planner.question.problem import Workload
     from profiles.validation import read_document
 
-    if flags.sample is not None and model is None:
-        hint = "use --sequence-length with the tokens that `meshwright models show M --sample FxHxW` gives"
-        raise DocumentInvalid("a sample of pixels has no tokens here", where="--sample", hint=hint)
+    if flags.sample is not None and flags.sequence_length is None and model is None:
+        hint = "add --sequence-length with the tokens that `meshwright models show M --sample FxHxW` gives"
+        raise DocumentInvalid("how many tokens a sample makes is not known here", where="--sample", hint=hint)
     whole_number(flags.global_batch_size, "--global-batch-size")
     whole_number(flags.sequence_length, "--sequence-length")
     sizes = {"global_batch_size": flags.global_batch_size, "sequence_length": flags.sequence_length}
@@ -106,13 +106,12 @@ def read_workload(
 
 
 def _with_sample(said: dict[str, Any], flags: WorkloadFlags, model: ModelSpec | None) -> dict[str, Any]:
-    """With the sequence that ``--sample`` makes beside the text that is said.  Raises DocumentInvalid."""
-    if flags.sample is None or model is None:
+    """With the sequence that a sample makes beside the text that is said, where none is.  Raises DocumentInvalid."""
+    sample, given = said.get("sample"), flags.sequence_length if flags.sample else said.get("sequence_length")
+    if sample is None or model is None or given is not None:
         return said
-    if flags.sequence_length is not None:
-        raise DocumentInvalid("a sample has one length", where="--sample --sequence-length", hint="drop one of the two")
     text = said.get("source_length")
-    tokens = sample_tokens(model, flags.sample, text if isinstance(text, int) and text > 0 else None)
+    tokens = sample_tokens(model, sample, text if isinstance(text, int) and text > 0 else None)
     return {**said, "sequence_length": tokens}
 
 

@@ -27,6 +27,7 @@ class KindFlags:
     fp8_recipe: options.Fp8Recipe = None
     optimizer: options.Optimizer = None
     optimizer_states: options.OptimizerStates = None
+    sample: options.Sample = None
     source_length: options.SourceLength = None
     images: options.Images = None
     audio_clips: options.AudioClips = None
@@ -41,6 +42,7 @@ class KindFlags:
             "fp8_recipe": self.fp8_recipe,
             "optimizer": self.optimizer,
             "optimizer_states": states_of(self.optimizer_states),
+            "sample": self.sample,
             "source_length": self.source_length,
             "images_per_sample": self.images,
             "audio_clips_per_sample": self.audio_clips,
@@ -58,7 +60,6 @@ class WorkloadFlags(KindFlags):
     file: options.WorkloadFile = None
     global_batch_size: options.GlobalBatchSize = None
     sequence_length: options.SequenceLength = None
-    sample: options.Sample = None
 
 
 def with_flags(parameter: str, kind: type[KindFlags]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from math import prod
 
 from pydantic import Field
 
@@ -27,7 +28,7 @@ from planner.model.operator import Operator
 from profiles.document import Document
 from profiles.errors import DocumentInvalid
 
-ConfigValue = bool | int | float | str | tuple[int, ...] | None
+ConfigValue = bool | int | float | str | tuple[int, ...] | tuple[float, ...] | None
 _UNTIL_KEYS = ("qkv", "qk_norm")
 
 
@@ -55,11 +56,18 @@ class DenoiserSpec(Document):
     usual_sample: tuple[int, int, int] = Field(description="frames, height and width that the family was released for")
 
     def sample_tokens(self, frames: int, height: int, width: int, text_tokens: int | None = None) -> int:
-        """``sequence_length`` of one sample of ``frames`` pictures of ``height`` x ``width`` pixels.
+        """``sequence_length`` of one sample: the tokens of its grid, and those of the text where it is in the sequence.
 
-        ``ceil(lf / pt) * (height / (s * ph)) * (width / (s * pw))`` with ``lf = (frames - 1) / t + 1`` latent frames:
+        Raises DocumentInvalid as ``sample_grid``.
+        """
+        text = (text_tokens or self.text_tokens) if self.text_in_sequence else 0
+        return prod(self.sample_grid(frames, height, width)) + text
+
+    def sample_grid(self, frames: int, height: int, width: int) -> tuple[int, int, int]:
+        """Frames, rows and columns of tokens of a sample of ``frames`` pictures of ``height`` x ``width`` pixels.
+
+        ``ceil(lf / pt), height / (s * ph), width / (s * pw)`` with ``lf = (frames - 1) / t + 1`` latent frames:
         a causal VAE keeps the first frame and makes one of each ``t`` that follow (arXiv 2503.20314, section 4.1).
-        Where text is part of the sequence its tokens are added.
 
         Raises DocumentInvalid for sizes that patches do not divide.
         """
@@ -76,9 +84,7 @@ class DenoiserSpec(Document):
             near_frames = max(round((frames - 1) / time), 0) * time + 1
             hint = f"use {near_frames} frames"
             raise DocumentInvalid(f"frames after the first must come in groups of {time}", where=where, hint=hint)
-        latent = -(-((frames - 1) // time + 1) // self.patch[0])
-        text = (text_tokens or self.text_tokens) if self.text_in_sequence else 0
-        return latent * (height // rows) * (width // columns) + text
+        return -(-((frames - 1) // time + 1) // self.patch[0]), height // rows, width // columns
 
 
 def denoiser_entry(denoiser: DenoiserSpec, hidden_size: int) -> tuple[Operator, ...]:

@@ -146,8 +146,8 @@ class SourcedKeys(LayerKeys):
 
     @property
     def source(self) -> LayerKeys:
-        """The keys of what runs over the encoder's sequence."""
-        columns = {name: getattr(self, name) for name in KEY_COLUMNS}
+        """The keys of what runs over the encoder's sequence, which is whole on every rank of cp."""
+        columns = {name: getattr(self, name) for name in KEY_COLUMNS} | {"cp": np.ones_like(self.cp)}
         return LayerKeys(**columns, sequence_length=self.source_length, routing=self.routing)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.spec import ModelSpec
 from planner.question.routing import of_other_experts
+from planner.question.sample import of_a_sample
 from planner.question.source import beside_a_tower, beside_an_encoder, of_a_denoiser
 from planner.question.training import EVERY_TOWER
 from planner.question.work_kind import ITEMS
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 HINTS = {
     "/workload/routing": "give one count for each expert of a layer, or kind zipf, even",
     "/workload/source_length": "leave source_length out",
+    "/workload/sample": "give the frames, height and width of a sample that the model takes, or leave it out",
+    "/workload/sequence_length": "give the tokens that a sample makes, text among them where it is in the sequence",
     "/workload/sequences": "leave the lengths of documents out: every sequence then counts whole",
     "/workload/training": "train all weights: leave --training out, or full",
     "/workload/training/frozen_towers": "freeze towers that the model has",
@@ -35,6 +38,7 @@ def contradictions(model: ModelSpec, workload: Workload) -> tuple[tuple[str, str
         else beside_an_encoder(model.encoder, workload.source_length, workload.sequences, training),
         beside_a_tower(model, workload.sequences, training),
         of_a_denoiser(model.denoiser, workload),
+        of_a_sample(model, workload),
     ]
     known = {tower.modality for tower in model.towers}
     frozen = training.frozen_towers

@@ -53,12 +53,6 @@ def of_a_denoiser(denoiser: DenoiserSpec | None, workload: Workload) -> str | No
     return None
 
 
-def latent_tokens(denoiser: DenoiserSpec, workload: Workload) -> int:
-    """Tokens of a sample that stand for latents: those of the sequence that are no text."""
-    text = workload.source_length or denoiser.text_tokens
-    return workload.sequence_length - (text if denoiser.text_in_sequence else 0)
-
-
 def beside_an_encoder(
     encoder: EncoderSpec | None, asked: int | None, documents: Sequences | None, training: Training
 ) -> str | None:

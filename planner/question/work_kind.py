@@ -12,6 +12,7 @@ from planner.question.fp8_recipes import FP8_RECIPES, Fp8RecipeName
 from planner.question.optimizer_states import OptimizerStates
 from planner.question.optimizers import OptimizerName
 from planner.question.routing import ExpertLoad
+from planner.question.sample import Sample
 from planner.question.sequences import Sequences
 from planner.question.training import PRETRAIN, Training
 from profiles.document import Document
@@ -29,6 +30,12 @@ class WorkKind(Document):
         gt=0,
         exclude_if=lambda value: value is None,
         description="tokens that the encoder of an encoder-decoder reads a sample; absent = as many as sequence_length",
+    )
+    sample: Sample | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="frames, height and width in pixels of one sample of a diffusion transformer, such as 81x480x832;"
+        " sequence_length is then the tokens that it makes",
     )
     precision: Precision = "bf16"
     fp8_recipe: Fp8RecipeName | None = Field(

@@ -59,6 +59,7 @@ class Space:
         self.shape: ModelShape = model_shape(
             problem.model, problem.workload, num_devices, empty_ends=self.columns.empty_ends
         )
+        self._context_kinds = self.columns.context_kinds(denoiser=self.shape.has_denoiser)
         self.reliefs = relief_choices(problem)
         self.pruned: Counter[str] = Counter()
         """Combinations of degrees refused before anything was enumerated under them, by reason."""
@@ -207,7 +208,7 @@ class Space:
         return widths and all(kv % tp == 0 or (repeats and tp % kv == 0) for kv in shape.kv_heads)
 
     def _cp_allowed(self, cp: int) -> bool:
-        return self.shape.sequence_length % cp == 0 and (cp == 1 or bool(self.columns.cp_kinds))
+        return self.shape.sequence_length % cp == 0 and (cp == 1 or bool(self._context_kinds))
 
     def _pp_allowed(self, pp: int) -> bool:
         return pp <= self.shape.most_chunks and (pp == 1 or self.columns.pipeline_parallel)
@@ -272,7 +273,7 @@ class Space:
     def _cp_codes(self, cp: int) -> list[int]:
         if cp == 1:
             return [] if self._off("cp_kind", "none") else [0]
-        return [int(kind == "ring") for kind in self.columns.cp_kinds if not self._off("cp_kind", kind)]
+        return [int(kind == "ring") for kind in self._context_kinds if not self._off("cp_kind", kind)]
 
     def _overlap_tp_codes(self, sp: int) -> list[int]:
         if "overlap_tp" in self.pins:

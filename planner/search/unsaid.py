@@ -7,7 +7,7 @@ Fields that were chosen are never touched: rules refuse them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,8 @@ def with_unsaid(strategy: Strategy, given: Collection[str] | None, rules: BackEn
     if given is None:
         return strategy
     columns = rules.software.release.space.columns
-    tied = (*_tied(strategy, columns), ("dispatcher", rules.dispatcher(strategy.ep, strategy.etp)))
+    kinds = columns.context_kinds(denoiser=rules.problem.model.denoiser is not None)
+    tied = (*_tied(strategy, columns, kinds), ("dispatcher", rules.dispatcher(strategy.ep, strategy.etp)))
     changes = {name: value for name, value in tied if name not in given}
     settled = replace(strategy, **changes)
     for option in _data_overlaps(settled, given, columns):
@@ -34,15 +35,15 @@ def with_unsaid(strategy: Strategy, given: Collection[str] | None, rules: BackEn
     return settled
 
 
-def _tied(s: Strategy, columns: Columns) -> Iterator[tuple[str, Any]]:
+def _tied(s: Strategy, columns: Columns, kinds: Sequence[str]) -> Iterator[tuple[str, Any]]:
     if s.tp > 1 and s.sp not in columns.sequence_parallel:
         yield "sp", columns.sequence_parallel[0]
     if s.overlap_tp and not columns.overlap_tp:
         yield "overlap_tp", False
     if s.overlap_ep not in columns.overlap_ep and s.ep > 1:
         yield "overlap_ep", columns.overlap_ep[0]
-    if s.cp > 1 and columns.cp_kinds and s.cp_kind not in columns.cp_kinds:
-        yield "cp_kind", columns.cp_kinds[0]
+    if s.cp > 1 and kinds and s.cp_kind not in kinds:
+        yield "cp_kind", kinds[0]
     if columns.derived_group and s.pp > 1 and s.schedule in GROUPED_SCHEDULES:
         yield "microbatch_group_size", interleaved_group_size(s.pp, s.num_microbatches)
     if s.recompute == "selective" and columns.selective_modules:

@@ -15,10 +15,9 @@ from planner.backends.accelerate.validator import request
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.checking.emitted import read_folder
 from planner.backends.checking.worker import Worker
-from planner.backends.deepspeed.denoiser_config import FED_CLASSES
 from planner.backends.emission.write import write_emission
 from planner.backends.folders.tiny_run import TinyOptions, tiny_run
-from planner.model.diffusers_config import model_from_diffusers_config
+from planner.model.diffusers_config import DENOISERS, model_from_diffusers_config
 from planner.model.parameters import total_parameters
 from planner.plan.plan import Plan
 from planner.question.problem import Workload
@@ -26,6 +25,7 @@ from planner.strategy.strategy import RecomputePolicy, Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_plan
 from tests.round_trip import as_spelled
+from tests.sampling import drawn
 from tests.validators import SharedWorkers
 
 if any(find_spec(name) is None for name in ("diffusers", "torch")):
@@ -36,32 +36,50 @@ pytestmark = pytest.mark.slow
 emit = emitter("accelerate")
 SHARDED = Strategy(dp_shard=2, zero_stage=3, num_microbatches=2)
 REPLICATED = replace(SHARDED, zero_stage=0)
-WAYS: tuple[tuple[str, Strategy, RecomputePolicy], ...] = (
-    ("WanTransformer3DModel", SHARDED, "full"),
-    ("LTXVideoTransformer3DModel", replace(SHARDED, zero_stage=2), "none"),
-    ("FluxTransformer2DModel", SHARDED, "full"),
-    ("SD3Transformer2DModel", REPLICATED, "full"),
-    (
+SHARED = replace(SHARDED, dp_shard=1, cp=2, cp_kind="all_to_all")
+PICTURE = {"in_channels": 36, "image_dim": 1280, "added_kv_proj_dim": 5120}
+Way = tuple[str, dict[str, Any], Strategy, RecomputePolicy]
+WAYS: dict[str, Way] = {
+    "Wan": ("WanTransformer3DModel", {}, SHARDED, "full"),
+    "Wan with a picture": ("WanTransformer3DModel", PICTURE, SHARDED, "full"),
+    "Wan, tokens shared": ("WanTransformer3DModel", {}, SHARED, "full"),
+    "LTX-Video": ("LTXVideoTransformer3DModel", {}, replace(SHARDED, zero_stage=2), "none"),
+    "Flux": ("FluxTransformer2DModel", {}, SHARDED, "full"),
+    "Flux, tokens shared": ("FluxTransformer2DModel", {}, SHARED, "none"),
+    "SD3": ("SD3Transformer2DModel", {}, REPLICATED, "full"),
+    "Qwen-Image, DeepSpeed": (
         "QwenImageTransformer2DModel",
+        {},
         replace(SHARDED, zero_stage=1, overlap_grad_reduce=False, overlap_param_gather=False),
         "none",
     ),
-    ("QwenImageTransformer2DModel", REPLICATED, "full"),
-)
-"""One way of Accelerate for each class: FSDP2 with and without resharding, DDP, DeepSpeed.
+    "Qwen-Image, DDP": ("QwenImageTransformer2DModel", {}, REPLICATED, "full"),
+    "Qwen-Image, tokens shared": ("QwenImageTransformer2DModel", {}, SHARED, "full"),
+    "HunyuanVideo": ("HunyuanVideoTransformer3DModel", {}, SHARDED, "full"),
+    "AuraFlow": ("AuraFlowTransformer2DModel", {}, SHARDED, "full"),
+    "PixArt": ("PixArtTransformer2DModel", {}, SHARDED, "full"),
+    "CogVideoX": ("CogVideoXTransformer3DModel", {}, SHARDED, "full"),
+    "Cosmos": ("CosmosTransformer3DModel", {}, SHARDED, "full"),
+}
+"""Every class, in one way of Accelerate or more: FSDP2 with and without resharding, with tokens shared, DDP, DeepSpeed.
 
-And DDP where the last layer's weights for text get no gradient.
+DDP where the last layer's weights for text get no gradient.
 """
 
 
 def plan_of(kind: str, strategy: Strategy = SHARDED, recompute: RecomputePolicy = "none", **keys: Any) -> Plan:
     """A plan of the class's default model."""
     model = model_from_diffusers_config({"_class_name": kind, **keys}, "m", "config.json")
+    assert model.denoiser is not None
     plan = make_plan(
         replace(strategy, recompute=recompute),
         model,
         make_cluster(2, devices_per_node=2),
-        workload=Workload(global_batch_size=strategy.global_batch_size, sequence_length=model.max_sequence_length),
+        workload=Workload(
+            global_batch_size=strategy.global_batch_size,
+            sequence_length=model.max_sequence_length,
+            sample=model.denoiser.usual_sample,
+        ),
         backend="accelerate",
         release=ACCELERATE_VERSION,
     )
@@ -73,7 +91,7 @@ def accelerate(shared_workers: SharedWorkers) -> Worker:
     return shared_workers.worker("accelerate")
 
 
-@pytest.mark.parametrize("kind", FED_CLASSES)
+@pytest.mark.parametrize("kind", drawn(sorted(DENOISERS), 3))
 def test_diffusers_builds_the_emitted_config(kind: str, tmp_path: Path, accelerate: Worker) -> None:
     plan = plan_of(kind)
     verdict = accelerate.ask(request(read_folder(write_emission(emit(plan, "torchrun"), tmp_path / "out"))))
@@ -99,11 +117,17 @@ def test_diffusers_refuses_another_model(
     assert said in str(verdict)
 
 
-@pytest.mark.parametrize(("kind", "strategy", "recompute"), WAYS)
-def test_ranks_train_what_one_process_trains(kind: str, strategy: Strategy, recompute: RecomputePolicy) -> None:
-    ran = tiny_run(plan_of(kind, strategy, recompute), TinyOptions(steps=3, max_ranks=2, timeout_s=900.0))
+def test_every_class_is_trained() -> None:
+    assert {kind for kind, *_ in WAYS.values()} == set(DENOISERS)
+
+
+@pytest.mark.parametrize("name", drawn(list(WAYS), 3))
+def test_ranks_train_what_one_process_trains(name: str) -> None:
+    kind, keys, strategy, recompute = WAYS[name]
+    ran = tiny_run(plan_of(kind, strategy, recompute, **keys), TinyOptions(steps=2, max_ranks=2, timeout_s=900.0))
     assert ran.shrunk.plan.problem.model.family == kind
+    assert ran.shrunk.plan.chosen().cp == strategy.cp
     losses = [step.loss for step in ran.steps]
-    assert len(losses) == 3
+    assert len(losses) == 2
     assert all(map(isfinite, losses))
     assert ran.parity

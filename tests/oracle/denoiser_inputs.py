@@ -18,6 +18,8 @@ class Sample:
 
     inputs: dict[str, Any]
     latent_tokens: int
+    source_tokens: int = TEXT
+    """Text, and what stands beside it."""
 
 
 def _text(config: Any, width: str) -> torch.Tensor:
@@ -37,7 +39,45 @@ def wan(config: Any) -> Sample:
     """Latents as channels, frames, rows, columns."""
     latents, tokens = _video(config, tuple(config["patch_size"]))
     inputs = {"hidden_states": latents, "timestep": _time(), "encoder_hidden_states": _text(config, "text_dim")}
+    if config["image_dim"] is None:
+        return Sample(inputs, tokens)
+    inputs["encoder_hidden_states"] = torch.empty(1, 512, config["text_dim"])
+    inputs["encoder_hidden_states_image"] = torch.empty(1, 257, config["image_dim"])
+    return Sample(inputs, tokens, 512 + 257)
+
+
+def hunyuan_video(config: Any) -> Sample:
+    """Latents as channels, frames, rows, columns; no text is masked."""
+    patch = config["patch_size_t"], config["patch_size"], config["patch_size"]
+    latents, tokens = _video(config, patch)
+    inputs = {
+        "hidden_states": latents,
+        "timestep": _time(),
+        "encoder_hidden_states": _text(config, "text_embed_dim"),
+        "encoder_attention_mask": torch.ones(1, TEXT),
+        "pooled_projections": torch.empty(1, config["pooled_projection_dim"]),
+        "guidance": _time() if config["guidance_embeds"] else None,
+    }
     return Sample(inputs, tokens)
+
+
+def cosmos(config: Any) -> Sample:
+    """Latents as channels, frames, rows, columns, without a mask of padding."""
+    latents, tokens = _video(config, tuple(config["patch_size"]))
+    text = _text(config, "text_embed_dim")
+    return Sample({"hidden_states": latents, "timestep": _time(), "encoder_hidden_states": text, "fps": 24}, tokens)
+
+
+def auraflow(config: Any) -> Sample:
+    """A picture as large as the table of positions; eight registers stand before the text."""
+    rows = int(config["pos_embed_max_size"] ** 0.5)
+    size = rows * config["patch_size"]
+    inputs = {
+        "hidden_states": torch.empty(1, config["in_channels"], size, size),
+        "encoder_hidden_states": _text(config, "joint_attention_dim"),
+        "timestep": _time(),
+    }
+    return Sample(inputs, rows * rows, TEXT + 8)
 
 
 def ltx(config: Any) -> Sample:
@@ -121,12 +161,15 @@ def cogvideox(config: Any) -> Sample:
         "image_rotary_emb": rotary if config["use_rotary_positional_embeddings"] else None,
         "ofs": _time() if config["ofs_embed_dim"] else None,
     }
-    return Sample(inputs, tokens)
+    return Sample(inputs, tokens, config["max_text_seq_length"])
 
 
 SAMPLES: dict[str, Callable[[Any], Sample]] = {
+    "AuraFlowTransformer2DModel": auraflow,
     "CogVideoXTransformer3DModel": cogvideox,
+    "CosmosTransformer3DModel": cosmos,
     "FluxTransformer2DModel": flux,
+    "HunyuanVideoTransformer3DModel": hunyuan_video,
     "LTXVideoTransformer3DModel": ltx,
     "PixArtTransformer2DModel": pixart,
     "QwenImageTransformer2DModel": qwen_image,

@@ -25,7 +25,8 @@ from planner.model.spec import LayerRun, ModelSpec
 from planner.plan.plan import Plan
 from planner.predict.coverage.coverage import MEASURED_SIGMA
 from planner.predict.uncertainty import step_interval_s
-from planner.question.problem import Problem
+from planner.question.problem import Problem, Workload
+from planner.question.sample import sample_text
 from planner.search.estimate import estimate
 from planner.strategy.strategy import Strategy
 from profiles.document import Document
@@ -195,15 +196,22 @@ def _commands(plan: Plan, found: Plan, file: str) -> tuple[str, ...]:
     size = f"--cluster {cluster} --devices {problem.cluster.num_devices}"
     return (
         f"meshwright plan --model {file} {size} --global-batch-size {problem.workload.global_batch_size}"
-        f" --sequence-length {problem.workload.sequence_length} --backend {plan.backend} {pins}"
+        f" {_length(problem.workload)} --backend {plan.backend} {pins}"
         f" --emit {plan.backend} --out {problem.cluster.num_devices}-devices",
         f"meshwright profile import LOGS --device {device}",
         f"meshwright profile calibrate --model {file} --cluster {cluster} --strategy {spelled}"
         f" --backend {plan.backend}",
         f"meshwright plan --model {plan.problem.model.name} --cluster {cluster}"
         f" --devices {plan.problem.cluster.num_devices} --global-batch-size {plan.problem.workload.global_batch_size}"
-        f" --sequence-length {plan.problem.workload.sequence_length} --backend {plan.backend} --calibration ID",
+        f" {_length(plan.problem.workload)} --backend {plan.backend} --calibration ID",
     )
+
+
+def _length(workload: Workload) -> str:
+    """The flag that says how long a sample is."""
+    if workload.sample is not None:
+        return f"--sample {sample_text(workload.sample)}"
+    return f"--sequence-length {workload.sequence_length}"
 
 
 def _word(value: object) -> str:

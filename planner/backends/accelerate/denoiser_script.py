@@ -1,19 +1,18 @@
 """``train_accelerate.py`` as it trains a diffusion transformer: what differs from the script of decoders.
 
 Samples are latents with noise, text states and a noise level; the loss is that of flow matching (Lipman et al., arXiv
-2210.02747, equation 23, with straight paths): the model predicts noise minus latents.  How a class is called: its
-``forward`` and the pipeline that uses it (diffusers 0.42.1, pipelines/wan, ltx, flux, stable_diffusion_3, qwenimage).
+2210.02747, equation 23, with straight paths): the model predicts noise minus latents.
 """
 
 from __future__ import annotations
 
+from planner.backends.accelerate.denoiser_calls import CALLS
 from planner.backends.accelerate.script_pieces import with_pieces, with_spans
 
 _SAMPLES = '''class Samples:
     """Sample ``index`` -> (noisy latents, what the model shall predict, text states, noise level).
 
-    Replace by YOUR latents, which a VAE makes, YOUR text states, which a text encoder makes, and YOUR noise levels;
-    set the grid in training.json to frames, rows and columns of YOUR latents: the one there has only as many tokens.
+    Replace by YOUR latents, which a VAE makes, YOUR text states, which a text encoder makes, and YOUR noise levels.
     """
 
     def __init__(self, sample, text_width):
@@ -42,69 +41,16 @@ def denoising_loss(predicted, target):
 
 
 '''
-_CALLS: dict[str, tuple[str, int, str]] = {
-    "WanTransformer3DModel": (
-        """    time = (1000.0 * level.flatten()).long()
-    return model(hidden_states=latents, timestep=time, encoder_hidden_states=text).sample
-""",
-        1,
-        "text_dim",
-    ),
-    "LTXVideoTransformer3DModel": (
-        """    return model(
-        hidden_states=latents,
-        encoder_hidden_states=text,
-        timestep=(1000.0 * level.flatten()).long(),
-        encoder_attention_mask=torch.ones(text.shape[:2], device=text.device),  # YOUR mask of padded text
-        num_frames=frames,
-        height=rows,
-        width=columns,
-    ).sample
-""",
-        2,
-        "caption_channels",
-    ),
-    "FluxTransformer2DModel": (
-        """    places = torch.zeros(rows, columns, 3, device=latents.device)
-    places[..., 1] += torch.arange(rows, device=latents.device)[:, None]
-    places[..., 2] += torch.arange(columns, device=latents.device)
-    return model(
-        hidden_states=latents,
-        encoder_hidden_states=text,
-        pooled_projections=text.new_zeros(len(text), config["pooled_projection_dim"]),  # YOUR pooled text
-        timestep=level.flatten().to(latents.dtype),
-        img_ids=places.reshape(-1, 3),
-        txt_ids=torch.zeros(text.shape[1], 3, device=text.device),
-        guidance=torch.ones(len(text), device=text.device) if config["guidance_embeds"] else None,  # YOUR guidance
-    ).sample
-""",
-        2,
-        "joint_attention_dim",
-    ),
-    "QwenImageTransformer2DModel": (
-        """    return model(
-        hidden_states=latents,
-        encoder_hidden_states=text,
-        timestep=level.flatten().to(latents.dtype),
-        img_shapes=[[(frames, rows, columns)]] * len(latents),
-    ).sample
-""",
-        2,
-        "joint_attention_dim",
-    ),
-    "SD3Transformer2DModel": (
-        """    return model(
-        hidden_states=latents,
-        encoder_hidden_states=text,
-        pooled_projections=text.new_zeros(len(text), config["pooled_projection_dim"]),  # YOUR pooled text
-        timestep=(1000.0 * level.flatten()).long(),
-    ).sample
-""",
-        1,
-        "joint_attention_dim",
-    ),
-}
-"""Class -> how it is called, the dimension of channels, and the argument that says how wide text states are."""
+_SPLIT = '''def split_tokens(model, accelerator, ranks):
+    """Each of ``ranks`` neighbours holds a part of the tokens, and around attention a part of the heads (Ulysses)."""
+    device, sizes = accelerator.device.type, (accelerator.num_processes // ranks, 1, ranks)
+    mesh = torch.distributed.init_device_mesh(device, sizes, mesh_dim_names=("data", "ring", "ulysses"))
+    if device == "cuda":  # torch's own choice runs attention a second time in the backward pass
+        model.set_attention_backend("_native_flash")
+    model.enable_parallelism(config=diffusers.ContextParallelConfig(ulysses_degree=ranks, mesh=mesh))
+
+
+'''
 _BUILD = '''def build(plan, accelerator, seed):
     """The model, with the plan's layers recomputed."""
 '''
@@ -119,7 +65,7 @@ _BUILT = """    model_class = getattr(diffusers, values.pop("_class_name"))
         for parameter in model.parameters():  # tables of positions stay as the class makes them
             parameter.data = parameter.data.to(held)
 """
-_RECOMPUTED = """    names = ("blocks", "transformer_blocks", "single_transformer_blocks")
+_RECOMPUTED = """    names = ("blocks", "joint_transformer_blocks", "transformer_blocks", "single_transformer_blocks")
     layers = [layer for name in names for layer in getattr(model, name, ())]
     model._no_split_modules = sorted({type(layer).__name__ for layer in layers})  # what FSDP2 shards together
     if wanted:
@@ -178,7 +124,7 @@ parallelism, which transformers applies only while it loads weights).  Search fo
     ),
     (
         '    samples = Samples(vocab_size, plan["sequence_length"])\n',
-        '    samples = Samples(plan["sample"], config["@TEXT_WIDTH@"])\n',
+        '    samples = Samples(plan["sample"], @TEXT_WIDTH@)\n',
     ),
 )
 
@@ -198,15 +144,34 @@ _UNUSED: tuple[tuple[str, str], ...] = (
 )
 
 
-def of_denoiser(script: str, class_name: str, unused_under_ddp: bool = False) -> str:
-    """The script of decoders, changed for a class of ``FED_CLASSES``.
+_CONTEXT: tuple[tuple[str, str], ...] = (
+    ("def build(plan, accelerator, seed", _SPLIT + "def build(plan, accelerator, seed"),
+    (
+        "    config = dict(model.config)\n",
+        """    config = dict(model.config)
+    split_tokens(model, accelerator, mesh["sequence"])
+""",
+    ),
+    (
+        "                accelerator.backward(loss)\n",
+        """                # Ranks of a sample have its loss and a part of the gradient each; FSDP2 averages over all.
+                accelerator.backward(mesh["sequence"] * loss)
+""",
+    ),
+)
 
+
+def of_denoiser(script: str, class_name: str, unused_under_ddp: bool = False, context_parallelism: bool = False) -> str:
+    """The script of decoders, changed for a class of ``CALLS``.
+
+    ``context_parallelism``: ranks share a sample's tokens.
     ``unused_under_ddp``: DDP reduces gradients and some weights get none.  It stops at the second backward pass unless
     it looks for them (torch 2.13 nn/parallel/distributed.py, ``find_unused_parameters``).  Raises ValueError as
     ``with_pieces``.
     """
-    call, axis, width = _CALLS[class_name]
-    changed = with_pieces(with_spans(script, _SPANS), (*_PIECES, *(_UNUSED if unused_under_ddp else ())))
+    call, axis, width = CALLS[class_name]
+    more = (*(_UNUSED if unused_under_ddp else ()), *(_CONTEXT if context_parallelism else ()))
+    changed = with_pieces(with_spans(script, _SPANS), (*_PIECES, *more))
     numbers = (("@CALL@", call), ("@AXIS@", str(axis)), ("@TEXT_WIDTH@", width))
     for mark, instead in numbers:
         changed = changed.replace(mark, instead)

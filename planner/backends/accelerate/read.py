@@ -13,6 +13,7 @@ from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.deepspeed.config_keys import config_findings
 from planner.backends.deepspeed.read import config_strategy
 from planner.backends.deepspeed.training_document import read_layout
+from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
 from planner.backends.emission.layout import Layout
 from planner.backends.launch.rank_environment import rank_environment
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
@@ -35,7 +36,7 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     if kind == "DEEPSPEED":
         strategy = _through_deepspeed(files, training)
     elif kind == "FSDP":
-        strategy = _through_fsdp(config, training)
+        strategy = _through_fsdp(config, training, '"_class_name"' in files.get(MODEL_CONFIG_FILE, ""))
     elif kind in ("MULTI_GPU", "NO"):
         strategy = _plain(training)
     else:
@@ -65,7 +66,7 @@ def _through_deepspeed(files: Mapping[str, str], training: AccelerateTraining) -
     return config_strategy(config, training)
 
 
-def _through_fsdp(config: Mapping[str, Any], training: AccelerateTraining) -> Strategy:
+def _through_fsdp(config: Mapping[str, Any], training: AccelerateTraining, denoiser: bool) -> Strategy:
     fsdp, sizes = config.get("fsdp_config", {}), config.get("parallelism_config", {})
     if fsdp.get("fsdp_version") != 2 or fsdp.get("fsdp_offload_params") or fsdp.get("fsdp_activation_checkpointing"):
         what = "plans use fsdp_version 2 without fsdp_offload_params and fsdp_activation_checkpointing"
@@ -86,7 +87,7 @@ def _through_fsdp(config: Mapping[str, Any], training: AccelerateTraining) -> St
         dp_shard=degrees["dp_shard"],
         micro_batch_size=training.micro_batch_size,
         num_microbatches=training.num_microbatches,
-        cp_kind="ring" if degrees["cp"] > 1 else "none",
+        cp_kind="none" if degrees["cp"] == 1 else "all_to_all" if denoiser else "ring",
         zero_stage=3 if fsdp.get("fsdp_reshard_after_forward", True) else 2,
         recompute=training.recompute,
         overlap_grad_reduce=True,

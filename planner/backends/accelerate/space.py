@@ -14,7 +14,7 @@ from planner.backends.accelerate.adapters import STRATEGY_RULES as ADAPTER_RULES
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import WAY_FIELDS, way
 from planner.backends.backend import Space
-from planner.backends.deepspeed.denoiser_config import latent_grid
+from planner.backends.deepspeed.denoiser_config import SPLIT_CLASSES, longest_sides, text_is_fixed
 from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES, QUESTION_RULES
 from planner.backends.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
 from planner.backends.deepspeed.space import STRATEGY_RULES as DEEPSPEED_RULES
@@ -26,7 +26,7 @@ from planner.backends.rules.packed_sequences import packed_sequences
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
 from planner.backends.rules.token_mixers import runs_along_sequence
 from planner.backends.rules.training_kinds import training_kinds
-from planner.question.source import latent_tokens
+from planner.question.sample import sample_text
 from planner.strategy.strategy import Strategy
 
 _LIBRARY = f"accelerate {ACCELERATE_VERSION}"
@@ -67,7 +67,7 @@ def _model_axes(given: RuleInput) -> str | None:
 
 
 def _ring_attention(given: RuleInput) -> str | None:
-    if given.strategy.cp == 1:
+    if given.strategy.cp == 1 or given.model.denoiser is not None:
         return None
     mixer = runs_along_sequence(given.model)
     if mixer is not None:
@@ -88,13 +88,30 @@ def _tensor_family(given: RuleInput) -> str | None:
     return None
 
 
-def _latent_grid(given: RuleInput) -> str | None:
-    denoiser = given.model.denoiser
+def _sample_sides(given: RuleInput) -> str | None:
+    denoiser, sample = given.model.denoiser, given.workload.sample
     if denoiser is None:
         return None
-    tokens = latent_tokens(denoiser, given.workload)
-    if latent_grid(given.model, tokens) is None:
-        return f"the script feeds latents on a grid, and {tokens} tokens make none whose sides the class has places for"
+    if sample is None:
+        return "the script feeds latents of one shape, which no length says: give the workload a sample (--sample)"
+    for side, longest in zip(denoiser.sample_grid(*sample), longest_sides(given.model), strict=True):
+        if side > longest:
+            return f"a sample of {sample_text(sample)} has {side} tokens a side, and the class places for {longest}"
+    asked = given.workload.source_length
+    if asked not in (None, denoiser.text_tokens) and text_is_fixed(denoiser):
+        return f"{denoiser.class_name} takes {denoiser.text_tokens} tokens of text and pictures here, not {asked}"
+    return None
+
+
+def _denoiser_context(given: RuleInput) -> str | None:
+    denoiser, cp = given.model.denoiser, given.strategy.cp
+    if denoiser is None or cp == 1:
+        return None
+    if denoiser.class_name not in SPLIT_CLASSES:
+        return f"ranks share the tokens of {', '.join(SPLIT_CLASSES)} only, not of {denoiser.class_name}: use cp=1"
+    text = given.workload.source_length or denoiser.text_tokens
+    if denoiser.text_in_sequence and text % cp:
+        return f"text and latents are cut apart, and {text} text tokens do not divide over cp={cp}"
     return None
 
 
@@ -156,8 +173,13 @@ def _tensor_switches(given: RuleInput) -> str | None:
 
 def _context_kind(given: RuleInput) -> str | None:
     s = given.strategy
-    wanted = "ring" if s.cp > 1 else "none"
-    return f"context parallelism is torch's ring: cp_kind must be {wanted}" if s.cp_kind != wanted else None
+    kind, whose = ("all_to_all", "diffusers' Ulysses") if given.model.denoiser else ("ring", "torch's ring")
+    wanted = kind if s.cp > 1 else "none"
+    return f"context parallelism is {whose}: cp_kind must be {wanted}" if s.cp_kind != wanted else None
+
+
+def _head_and_tail(given: RuleInput) -> str | None:
+    return None if given.model.denoiser else context_parallel_sequence(given)
 
 
 def _recompute(given: RuleInput) -> str | None:
@@ -210,10 +232,17 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule(
         "A7",
         "torch 2.13 distributed/tensor/experimental/_context_parallel (head-tail load balance)",
-        context_parallel_sequence,
+        _head_and_tail,
         ("cp",),
     ),
     SpaceRule("A8", f"{_LIBRARY} big_modeling.py (_attach_context_parallel_hooks)", _ring_attention, ("cp",)),
+    SpaceRule(
+        "A17",
+        "diffusers 0.42.1 models/modeling_utils.py:1742 (enable_parallelism), models/attention_dispatch.py:2545-2640"
+        " (TemplatedUlyssesAttention with its backward pass), hooks/context_parallel.py",
+        _denoiser_context,
+        ("cp",),
+    ),
     SpaceRule("A9", "transformers 5 (base_model_tp_plan of the classes)", _tensor_family, ("tp",)),
     SpaceRule("A10", "transformers 5 integrations/tensor_parallel.py", _tensor_shards, ("tp",)),
     SpaceRule(
@@ -258,7 +287,7 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
         for rule in SCRIPT_RULES
     ),
     SpaceRule("A12", "transformers 5 (position embedding table)", positions),
-    SpaceRule("A16", "docs: emit accelerate (train_accelerate.py); diffusers 0.42.1 transformer_wan.py", _latent_grid),
+    SpaceRule("A16", "docs: emit accelerate (train_accelerate.py); diffusers 0.42.1 transformer_wan.py", _sample_sides),
 )
 """The script builds the same transformers models as the one for DeepSpeed, and diffusion transformers of diffusers."""
 
@@ -285,6 +314,7 @@ SPACE = Space(
         schedules=(),
         repeated_kv_heads=False,
         cp_kinds=("ring",),
+        denoiser_cp_kinds=("all_to_all",),
         sequence_parallel=(False,),
         pipeline_parallel=False,
         zero_stages_with_pipeline=(),

@@ -28,6 +28,8 @@ def on_cpu() -> None:
     def device(self: Any) -> None:
         self.device = torch.device("cpu")
 
+    # diffusers takes rank modulo devices as the device of a rank (0.42.1 modeling_utils.py:1718).
+    torch.accelerator.device_count = lambda: 1
     state.PartialState._prepare_backend = backend
     state.PartialState.set_device = device
     # FSDP2's own switch for groups that cannot scale while they reduce.

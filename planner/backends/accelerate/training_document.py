@@ -11,13 +11,12 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from planner.backends.deepspeed import training_document as deepspeed
-from planner.backends.deepspeed.denoiser_config import latent_grid, sample_shape
+from planner.backends.deepspeed.denoiser_config import sample_shape
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 from planner.question.optimizers import OptimizerName
 from planner.question.problem import Workload
-from planner.question.source import latent_tokens
 from profiles.document import Document
 
 TRAINING_FILE = deepspeed.TRAINING_FILE
@@ -63,10 +62,10 @@ def training_document(plan: Plan) -> AccelerateTraining:
 def _sample(model: ModelSpec, workload: Workload) -> LatentSample | None:
     if model.denoiser is None:
         return None
-    tokens, text = latent_tokens(model.denoiser, workload), workload.source_length or model.denoiser.text_tokens
-    grid = latent_grid(model, tokens)
-    if grid is None:  # the space's rule A16 says so before
-        raise DocumentInvalid(f"no grid has {tokens} latent tokens", where="/workload/sequence_length")
+    if workload.sample is None:  # the space's rule A16 says so before
+        raise DocumentInvalid("the sample has no sides", where="/workload/sample", hint="--sample FxHxW")
+    grid = model.denoiser.sample_grid(*workload.sample)
+    text = workload.source_length or model.denoiser.text_tokens
     return LatentSample(shape=sample_shape(model.denoiser, grid), grid=grid, text_tokens=text)
 
 

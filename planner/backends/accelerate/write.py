@@ -83,7 +83,7 @@ def _script_of(plan: Plan) -> str:
     model = plan.problem.model
     if model.denoiser is not None:
         unused = way(plan.chosen()) == "MULTI_GPU" and drops_last_text(model)
-        return of_denoiser(training_script(), model.denoiser.class_name, unused)
+        return of_denoiser(training_script(), model.denoiser.class_name, unused, plan.chosen().cp > 1)
     return of_encoder_decoder(training_script()) if model.encoder else training_script()
 
 
@@ -102,10 +102,7 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         about = "Rope scaling and routing are as published; initialisation takes the transformers class's default."
         lines += [about, *routing_assumptions(model)]
     else:
-        lines.append(
-            "Latents and text states are made beforehand; the loss is that of flow matching. The sample's grid in"
-            f" {TRAINING_FILE} has as many tokens as was planned, not the sides of your latents: set it to them."
-        )
+        lines.append("Latents and text states are made beforehand; the loss is that of flow matching.")
     if way(s) in ("FSDP", "MULTI_GPU", "NO"):
         lines.append("Accelerate keeps weights and optimizer states in fp32 and computes in the plan's precision.")
     if way(s) in ("MULTI_GPU", "NO"):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from math import isqrt
 from typing import Any
 
 from planner.model.denoiser import DenoiserSpec
+from planner.model.diffusers_config import DENOISERS
 from planner.model.spec import ModelSpec
 
 PACKED_CLASSES = ("FluxTransformer2DModel", "LTXVideoTransformer3DModel", "QwenImageTransformer2DModel")
 """Classes that take latents already packed: tokens, then channels."""
-FED_CLASSES = (*PACKED_CLASSES, "SD3Transformer2DModel", "WanTransformer3DModel")
-"""Classes that the script feeds."""
+_CHANNELS_FIRST = ("CosmosTransformer3DModel", "HunyuanVideoTransformer3DModel", "WanTransformer3DModel")
+_FRAMES_FIRST = ("CogVideoXTransformer3DModel",)
+SPLIT_CLASSES = ("FluxTransformer2DModel", "QwenImageTransformer2DModel", "WanTransformer3DModel")
+"""Classes that say how ranks share a sample's tokens, and attend without a mask.
+
+diffusers 0.42.1 ``_cp_plan``: transformer_flux.py:573, transformer_qwenimage.py:781, transformer_wan.py:545.  That of
+LTX-Video cuts its mask of text too, which is then shorter than the text.
+"""
 _LONGEST = 1024
 
 
@@ -19,14 +26,6 @@ def denoiser_config(denoiser: DenoiserSpec) -> dict[str, Any]:
     """What ``from_config`` of the class reads; arguments left out are its defaults."""
     given = {key: list(value) if isinstance(value, tuple) else value for key, value in denoiser.config}
     return {"_class_name": denoiser.class_name, **given}
-
-
-def why_not_fed(model: ModelSpec) -> str | None:
-    """Why the script feeds this diffusion transformer no samples; None where it does."""
-    denoiser = model.denoiser
-    if denoiser is None or denoiser.class_name in FED_CLASSES:
-        return None
-    return f"the script feeds no {denoiser.class_name}; it feeds {', '.join(FED_CLASSES)}"
 
 
 def drops_last_text(model: ModelSpec) -> bool:
@@ -38,43 +37,43 @@ def drops_last_text(model: ModelSpec) -> bool:
     return joint is not None and not joint.text_ends
 
 
-def latent_grid(model: ModelSpec, latent_tokens: int) -> tuple[int, int, int] | None:
-    """Frames, rows and columns of tokens whose product is ``latent_tokens``, as equal as can be.
+def longest_sides(model: ModelSpec) -> tuple[int, int, int]:
+    """Frames, rows and columns of tokens that the class's tables of positions hold."""
+    assert model.denoiser is not None
+    config = arguments_of(model.denoiser)
+    if "max_size" in config:
+        frames, rows, columns = (
+            size // step for size, step in zip(config["max_size"], model.denoiser.patch, strict=True)
+        )
+        return frames, rows, columns
+    longest = config.get("rope_max_seq_len") or config.get("pos_embed_max_size") or _LONGEST
+    if model.family == "AuraFlowTransformer2DModel":
+        longest = isqrt(longest)
+    return longest, longest, longest
 
-    None where no side is short enough for the class's positions.
+
+def arguments_of(denoiser: DenoiserSpec) -> dict[str, Any]:
+    """Every argument of the class."""
+    known = DENOISERS.get(denoiser.class_name)
+    return {**(known[0].defaults if known else {}), **dict(denoiser.config)}
+
+
+def text_is_fixed(denoiser: DenoiserSpec) -> bool:
+    """Whether the class takes one number of text tokens only.
+
+    With a picture beside it (diffusers 0.42.1 transformer_wan.py:84), or where positions are added to text and latents
+    together (cogvideox_transformer_3d.py, CogVideoXPatchEmbed).
     """
-    found = [(max(grid), grid) for grid in _grids(model, latent_tokens) if max(grid) <= _longest(model)]
-    return min(found)[1] if found else None
-
-
-def _longest(model: ModelSpec) -> int:
-    """Tokens of one side: what the class's table of positions holds."""
-    config = dict(model.denoiser.config) if model.denoiser else {}
-    named = config.get("rope_max_seq_len") or config.get("pos_embed_max_size")
-    if isinstance(named, int):
-        return named
-    return 96 if model.family == "SD3Transformer2DModel" else _LONGEST
-
-
-def _grids(model: ModelSpec, tokens: int) -> Iterator[tuple[int, int, int]]:
-    pictures = model.denoiser is not None and model.denoiser.usual_sample[0] == 1
-    for frames in [1] if pictures else _divisors(tokens):
-        plane = tokens // frames
-        for rows in _divisors(plane):
-            if frames <= rows <= plane // rows or pictures:
-                yield frames, rows, plane // rows
-
-
-def _divisors(number: int) -> list[int]:
-    small = [each for each in range(1, int(number**0.5) + 1) if number % each == 0]
-    return sorted({*small, *(number // each for each in small)})
+    config = arguments_of(denoiser)
+    return config.get("image_dim") is not None or config.get("use_rotary_positional_embeddings") is False
 
 
 def sample_shape(denoiser: DenoiserSpec, grid: tuple[int, int, int]) -> tuple[int, ...]:
     """Shape of one sample's latents as the class takes them."""
-    volume = denoiser.patch[0] * denoiser.patch[1] * denoiser.patch[2]
-    width, tokens = denoiser.entry[0].in_features, grid[0] * grid[1] * grid[2]
     if denoiser.class_name in PACKED_CLASSES:
-        return tokens, width
-    sides = tuple(size * patch for size, patch in zip(grid, denoiser.patch, strict=True))
-    return (width // volume, *(sides if denoiser.class_name == "WanTransformer3DModel" else sides[1:]))
+        return grid[0] * grid[1] * grid[2], denoiser.entry[0].in_features
+    frames, rows, columns = (size * patch for size, patch in zip(grid, denoiser.patch, strict=True))
+    channels = arguments_of(denoiser)["in_channels"]
+    if denoiser.class_name in _FRAMES_FIRST:
+        return frames, channels, rows, columns
+    return (channels, frames, rows, columns) if denoiser.class_name in _CHANNELS_FIRST else (channels, rows, columns)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from planner.backends.deepspeed.denoiser_config import denoiser_config, why_not_fed
+from planner.backends.deepspeed.denoiser_config import denoiser_config
 from planner.backends.deepspeed.hybrid_config import HYBRID_WRITERS
 from planner.backends.deepspeed.seq2seq_config import SEQ2SEQ_WRITERS
 from planner.backends.rules.rule import used_kinds
@@ -52,8 +52,6 @@ def model_config(spec: ModelSpec) -> dict[str, Any]:
 @lru_cache(maxsize=16)  # a search asks for every strategy of one model; building and importing a config takes 3 ms
 def why_not_buildable(spec: ModelSpec) -> str | None:
     """Why the emitted script cannot build the model, or None when it can."""
-    if said := why_not_fed(spec):
-        return said
     try:
         again = model_from_data(model_config(spec), spec.name, _WHERE)
     except DocumentInvalid as error:

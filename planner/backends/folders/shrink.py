@@ -13,15 +13,17 @@ from typing import Any
 
 from planner.backends.asked import software_of
 from planner.backends.backend import Space
-from planner.backends.folders.tiny_denoiser import TEXT_TOKENS, has_tiny_form, tiny_denoiser
+from planner.backends.folders.tiny_denoiser import tiny_denoiser, tiny_sample, tiny_text
 from planner.backends.folders.tiny_layout import ChunkShare, tiny_shares, tiny_stages
 from planner.backends.folders.tiny_mesh import tiny_strategies
 from planner.backends.folders.tiny_model import tiny_lengths, tiny_model
 from planner.backends.rules.legality import RULES, model_shape
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
+from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan, StagePlan
 from planner.question.problem import Problem, Workload
+from planner.question.sample import sample_text
 from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.strategy import RecomputePolicy, Strategy
 from profiles.cluster import Cluster
@@ -60,9 +62,6 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
     if plan.problem.model.encoder is not None:
         hint = "check the files with `meshwright check`"
         raise DocumentInvalid("an encoder-decoder has no small form", where="--tiny", hint=hint)
-    if plan.problem.model.denoiser is not None and not has_tiny_form(plan.problem.model):
-        hint = "check the files with `meshwright check`"
-        raise DocumentInvalid(f"{plan.problem.model.family} has no small form", where="--tiny", hint=hint)
     software = software_of(plan)
     space, findings = software.release.space, list[str]()
     aim = plan.chosen() if context_parallelism else _data_parallel_instead(plan.chosen())
@@ -147,7 +146,7 @@ def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_l
             "sequence_length": length,
             "images_per_sample": 0,
             "audio_clips_per_sample": 0,
-            **({"source_length": TEXT_TOKENS} if problem.model.denoiser else {}),
+            **(_latents(problem.model) if problem.model.denoiser else {}),
         }
     )
     model = problem.model
@@ -160,6 +159,12 @@ def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_l
             "workload": workload,
         }
     )
+
+
+def _latents(model: ModelSpec) -> dict[str, Any]:
+    """The sample of a diffusion transformer."""
+    sample, tokens = tiny_sample(model)
+    return {"sample": sample, "sequence_length": tokens, "source_length": tiny_text(model)}
 
 
 def _one_node(cluster: Cluster, ranks: int) -> Cluster:
@@ -197,4 +202,5 @@ def _sizes(plan: Plan) -> dict[str, Any]:
 
 
 def _samples(workload: Workload) -> dict[str, Any]:
-    return {"sequence_length": workload.sequence_length, "global_batch_size": workload.global_batch_size}
+    sizes = {"sequence_length": workload.sequence_length, "global_batch_size": workload.global_batch_size}
+    return sizes | ({"sample": sample_text(workload.sample)} if workload.sample else {})

@@ -82,7 +82,9 @@ def tiny_run(plan: Plan, options: TinyOptions) -> TinyRun:
     """
     begin = time.monotonic()
     found_backend, made = runner(plan.backend)
-    shrunk = shrink(plan, options.max_ranks, context_parallelism=not made.without_context_parallelism)
+    # Ranks that share the tokens of a diffusion transformer run on a CPU too: Ulysses takes any attention kernel.
+    without = "" if plan.problem.model.denoiser else made.without_context_parallelism
+    shrunk = shrink(plan, options.max_ranks, context_parallelism=not without)
     folder = _folder(options.keep)
     try:
         with exits_on_request():
@@ -100,7 +102,7 @@ def tiny_run(plan: Plan, options: TinyOptions) -> TinyRun:
         shrunk=shrunk,
         changes=(*shrunk.changes, *edits),
         steps=steps,
-        notes=(*_context_note(plan, shrunk, made.without_context_parallelism), *found.notes),
+        notes=(*_context_note(plan, shrunk, without), *found.notes),
         wall_s=time.monotonic() - begin,
         folder=folder,
         tolerance=found.tolerance,

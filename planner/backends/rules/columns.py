@@ -21,6 +21,8 @@ class Columns:
     """Schedules of a pipeline; without one (pp = 1) a strategy is called ``1f1b``."""
     cp_kinds: tuple[str, ...] = ("ring", "all_to_all")
     """Kinds of context parallelism; none = no cp at all."""
+    denoiser_cp_kinds: tuple[str, ...] | None = None
+    """The same of diffusion transformers; absent = as of all other models."""
     sequence_parallel: tuple[bool, ...] = (True, False)
     zero_stages: tuple[int, ...] = (0, 1, 2, 3)
     zero_stages_with_pipeline: tuple[int, ...] = (0, 1, 2, 3)
@@ -68,3 +70,7 @@ class Columns:
     """Whether the first and the last chunk of a pipeline may hold no layer, but the embedding or the head alone."""
     whole_recompute: bool = False
     """Whether full recompute, too, is every layer or none; with ``uniform_recompute``."""
+
+    def context_kinds(self, *, denoiser: bool) -> tuple[str, ...]:
+        """Kinds of context parallelism of a diffusion transformer, or of any other model."""
+        return self.denoiser_cp_kinds if denoiser and self.denoiser_cp_kinds is not None else self.cp_kinds

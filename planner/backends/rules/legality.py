@@ -273,12 +273,6 @@ RULES: tuple[LegalityRule, ...] = (
         lambda r, s: (r.pp * r.vpp > 1) if s.has_denoiser else _none(r),
     ),
     LegalityRule(
-        "denoiser_context",
-        "context parallelism splits one sequence; a diffusion transformer has latents and text",
-        ("cp",),
-        lambda r, s: (r.cp > 1) if s.has_denoiser else _none(r),
-    ),
-    LegalityRule(
         "axis_order",
         "the order with pp inside dp needs etp * ep = tp * cp when cp > 1 or ep > 1",
         ("axis_order", "cp", "ep", "etp", "tp"),

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from planner.model.denoiser import DenoiserSpec
 from planner.model.diffusers_config.arguments import Arguments, Family
 from planner.model.diffusers_config.parts import TIME_FEATURES, modulation, output, patches, per_sample, text
+from planner.model.layer_parts import PartSpec
 from planner.model.mixers.cross import CrossAttentionSpec
 from planner.model.mixers.kinds import NormKind
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
@@ -40,9 +41,14 @@ WAN = Family(
     usual_sample=(81, 720, 1280),
     compression=(4, 8),
     ignored=frozenset({"qk_norm", "rope_max_seq_len"}),
-    fixed={"image_dim": (None,), "added_kv_proj_dim": (None,), "pos_embed_seq_len": (None,)},
+    fixed={"pos_embed_seq_len": (None,)},
 )
-"""Pictures are read as channels of the latents (Wan 2.2) or not at all; image tokens of Wan 2.1 I2V are refused."""
+"""Pictures are read as channels of the latents (Wan 2.2), or also as tokens beside the text (Wan 2.1 I2V).
+
+A first and a last picture (``pos_embed_seq_len``, Wan 2.1 FLF2V) are refused.
+"""
+PICTURE_TOKENS = 257
+"""What the image encoder gives of one picture (transformer_wan.py:549-553); the text has 512 beside it (:84)."""
 _WIDE_LATENTS, _WIDE_COMPRESSION = 48, (4, 16)
 """Wan 2.2 TI2V-5B: 48 latent channels are those of the VAE that compresses 16 pixels (Wan2.2 README, Wan2.2-VAE)."""
 
@@ -111,7 +117,7 @@ _ADDITIONAL_CONDITIONS_SIZE = 128
 """``sample_size`` at which the class adds resolution and aspect ratio where nothing is said."""
 
 
-def _layer(
+def crossed_layer(
     hidden: int,
     heads: int,
     mlp_width: int,
@@ -119,10 +125,11 @@ def _layer(
     *,
     norm: NormKind,
     cross_norm: NormKind | Literal["absent"],
-    qk_norm: Literal["none", "full_width"],
+    qk_norm: Literal["none", "per_head", "full_width"],
     bias: tuple[bool, bool] = (True, True),
+    pictures: bool = False,
 ) -> LayerSpec:
-    """``bias``: of queries, keys and values; of the output."""
+    """``bias``: of queries, keys and values; of the output.  ``pictures``: they have keys and values of their own."""
     head_dim = hidden // heads
     attention = AttentionSpec(
         num_heads=heads,
@@ -145,6 +152,7 @@ def _layer(
         output_bias=bias[1],
         qk_norm=qk_norm,
         norm=cross_norm,
+        keys_held_twice=pictures,
     )
     return LayerSpec(
         attention=attention,
@@ -156,7 +164,8 @@ def _layer(
     )
 
 
-def _model(keys: Arguments, hidden: int, layer: LayerSpec, denoiser: DenoiserSpec, **more: Any) -> ModelSpec:
+def crossed_model(keys: Arguments, hidden: int, layer: LayerSpec, denoiser: DenoiserSpec, **more: Any) -> ModelSpec:
+    """``num_layers`` such layers between the ends of ``denoiser``."""
     return ModelSpec(
         family=denoiser.class_name,
         hidden_size=hidden,
@@ -176,7 +185,11 @@ def wan(keys: Arguments, name: str, class_name: str) -> ModelSpec:
     heads, patch = keys.size("num_attention_heads"), keys.three("patch_size")
     hidden, channels = heads * keys.size("attention_head_dim"), keys.size("in_channels")
     given, volume = keys.optional("out_channels") or channels, patch[0] * patch[1] * patch[2]
-    layer = _layer(
+    picture, added = keys.optional("image_dim"), keys.optional("added_kv_proj_dim")
+    if added != (hidden if picture else None):
+        wanted = f"{hidden}, the width of projected pictures" if picture else "null where image_dim is null"
+        keys.reader.refuse("added_kv_proj_dim", f"must be {wanted}")
+    layer = crossed_layer(
         hidden,
         heads,
         keys.size("ffn_dim"),
@@ -184,23 +197,36 @@ def wan(keys: Arguments, name: str, class_name: str) -> ModelSpec:
         norm="none_affine",
         cross_norm="layer" if keys.on("cross_attn_norm") else "absent",
         qk_norm="full_width",
+        pictures=picture is not None,
     )
+    tokens = keys.family.text_tokens + (PICTURE_TOKENS if picture else 0)
     denoiser = DenoiserSpec(
         class_name=class_name,
         config=keys.changed(),
         entry=(
             patches(channels * volume, hidden),
             *per_sample("time_embedding", keys.size("freq_dim"), hidden, hidden, 6 * hidden),
-            *text(keys.size("text_dim"), hidden, hidden),
+            *text(keys.size("text_dim"), hidden, hidden, share=keys.family.text_tokens / tokens),
+            *(_picture(picture, hidden, PICTURE_TOKENS / tokens) if picture else ()),
         ),
         exit=output(hidden, given * volume, learned=2 * hidden),
         patch=patch,
         compression=_WIDE_COMPRESSION if channels == _WIDE_LATENTS else keys.family.compression,
-        text_tokens=keys.family.text_tokens,
+        text_tokens=tokens,
         text_in_sequence=False,
         usual_sample=_divided(keys.family.usual_sample, 32 if channels == _WIDE_LATENTS else 1),
     )
-    return _model(keys, hidden, layer, denoiser, name=name, position="rope", norm_epsilon=keys.number("eps"))
+    return crossed_model(keys, hidden, layer, denoiser, name=name, position="rope", norm_epsilon=keys.number("eps"))
+
+
+def _picture(width: int, hidden: int, share: float) -> tuple[PartSpec, ...]:
+    """Tokens of a picture: a norm, an MLP as wide as its input, a norm (transformer_wan.py, WanImageEmbedding)."""
+    norms = {"kind": "norm", "bias": True, "of_source": True, "rows": share}
+    return (
+        PartSpec.model_validate({"name": "picture_norm", "in_features": width, **norms}),
+        *text(width, width, hidden, name="picture", share=share),
+        PartSpec.model_validate({"name": "picture_output_norm", "in_features": hidden, **norms}),
+    )
 
 
 def _divided(sample: tuple[int, int, int], step: int) -> tuple[int, int, int]:
@@ -214,7 +240,7 @@ def ltx(keys: Arguments, name: str, class_name: str) -> ModelSpec:
     hidden, channels = heads * keys.size("attention_head_dim"), keys.size("in_channels")
     if keys.size("cross_attention_dim") != hidden:
         keys.reader.refuse("cross_attention_dim", f"must be {hidden}, the width of the projected text")
-    layer = _layer(
+    layer = crossed_layer(
         hidden,
         heads,
         4 * hidden,
@@ -240,7 +266,9 @@ def ltx(keys: Arguments, name: str, class_name: str) -> ModelSpec:
         text_in_sequence=False,
         usual_sample=keys.family.usual_sample,
     )
-    return _model(keys, hidden, layer, denoiser, name=name, position="rope", norm_epsilon=keys.number("norm_eps"))
+    return crossed_model(
+        keys, hidden, layer, denoiser, name=name, position="rope", norm_epsilon=keys.number("norm_eps")
+    )
 
 
 def pixart(keys: Arguments, name: str, class_name: str) -> ModelSpec:
@@ -251,7 +279,7 @@ def pixart(keys: Arguments, name: str, class_name: str) -> ModelSpec:
     if caption is not None and source != hidden:
         keys.reader.refuse("cross_attention_dim", f"must be {hidden}, the width of the projected text")
     bias = keys.on("attention_bias")
-    layer = _layer(
+    layer = crossed_layer(
         hidden,
         heads,
         4 * hidden,
@@ -283,4 +311,6 @@ def pixart(keys: Arguments, name: str, class_name: str) -> ModelSpec:
         text_in_sequence=False,
         usual_sample=keys.family.usual_sample,
     )
-    return _model(keys, hidden, layer, denoiser, name=name, position="none", norm_epsilon=keys.number("norm_eps"))
+    return crossed_model(
+        keys, hidden, layer, denoiser, name=name, position="none", norm_epsilon=keys.number("norm_eps")
+    )

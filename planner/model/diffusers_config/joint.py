@@ -145,34 +145,61 @@ COGVIDEOX = Family(
 """Its tables of positions, learned or not, are buffers: they hold no gradients."""
 
 
-def _attention(heads: int, head_dim: int, **more: Any) -> AttentionSpec:
+def attention(heads: int, head_dim: int, **more: Any) -> AttentionSpec:
+    """Attention to every token, with a key and a value of each head."""
     return AttentionSpec(
         num_heads=heads, num_kv_heads=heads, head_dim=head_dim, v_head_dim=head_dim, causal=False, **more
     )
 
 
-def _double(heads: int, head_dim: int, *, qk_norm: Literal["none", "per_head"], text_ends: bool = False) -> LayerSpec:
+def double_stream(
+    heads: int,
+    head_dim: int,
+    *,
+    qk_norm: Literal["none", "per_head"],
+    text_ends: bool = False,
+    mlp: MlpSpec | None = None,
+    bias: bool = True,
+) -> LayerSpec:
     """A layer with two sets of weights; each stream's shift, scale and gate are six vectors made of the time step.
 
-    Where the text ends its norm has two (AdaLayerNormContinuous).
+    Where the text ends its norm has two (AdaLayerNormContinuous).  ``mlp``: four times as wide unless it is given;
+    ``bias``: of attention and of what makes the six vectors.
     """
     hidden = heads * head_dim
     return LayerSpec(
-        attention=_attention(heads, head_dim, qkv_bias=True, output_bias=True, qk_norm=qk_norm),
-        mlp=MlpSpec(intermediate_size=4 * hidden, gated=False, bias=True),
+        attention=attention(heads, head_dim, qkv_bias=bias, output_bias=bias, qk_norm=qk_norm),
+        mlp=mlp or MlpSpec(intermediate_size=4 * hidden, gated=False, bias=True),
         joint=JointSpec(text_ends=text_ends),
         norm="none_affine",
         num_norms=2,
         parts=(
-            made_modulation("latent_conditioning", "attention", hidden, 6 * hidden),
-            made_modulation("text_conditioning", "attention", hidden, (2 if text_ends else 6) * hidden),
+            made_modulation("latent_conditioning", "attention", hidden, 6 * hidden, bias=bias),
+            made_modulation("text_conditioning", "attention", hidden, (2 if text_ends else 6) * hidden, bias=bias),
             *modulation(hidden, "attention"),
             *modulation(hidden, "mlp"),
         ),
     )
 
 
-def _model(layers: list[tuple[LayerSpec, int]], denoiser: DenoiserSpec, hidden: int, **more: Any) -> ModelSpec:
+def single_stream(heads: int, head_dim: int, mlp_width: int) -> LayerSpec:
+    """A layer where attention and MLP read one norm and give one sum, through one projection of both."""
+    hidden = heads * head_dim
+    return LayerSpec(
+        attention=attention(heads, head_dim, qkv_bias=True, output_bias=False, qk_norm="per_head"),
+        mlp=MlpSpec(intermediate_size=mlp_width, gated=False, bias=True),
+        norm="none_affine",
+        num_norms=1,
+        parallel_residual=True,
+        parts=(
+            made_modulation("conditioning", "attention", hidden, 3 * hidden),
+            *modulation(hidden, "attention"),
+        ),
+    )
+
+
+def joint_model(layers: list[tuple[LayerSpec, int]], denoiser: DenoiserSpec, hidden: int, **more: Any) -> ModelSpec:
+    """Layers with their counts, between the ends of ``denoiser``; those of count 0 are left out."""
     kept = [(layer, count) for layer, count in layers if count]
     return ModelSpec(
         family=denoiser.class_name,
@@ -188,7 +215,7 @@ def _model(layers: list[tuple[LayerSpec, int]], denoiser: DenoiserSpec, hidden: 
     )
 
 
-def _denoiser(
+def joint_denoiser(
     keys: Arguments,
     class_name: str,
     entry: tuple[PartSpec, ...],
@@ -196,6 +223,7 @@ def _denoiser(
     patch: tuple[int, int, int],
     text_tokens: int | None = None,
 ) -> DenoiserSpec:
+    """Both ends, with the text in the sequence."""
     time, space = keys.family.compression
     return DenoiserSpec(
         class_name=class_name,
@@ -210,7 +238,7 @@ def _denoiser(
     )
 
 
-def _made_output(hidden: int, patch_width: int, width: int | None = None, norm: int = 0) -> tuple[PartSpec, ...]:
+def made_output(hidden: int, patch_width: int, width: int | None = None, norm: int = 0) -> tuple[PartSpec, ...]:
     """Norm and projection, with a projection of the time step that gives shift and scale."""
     made = per_sample("output_conditioning", width or hidden, 2 * hidden)
     return (*made, *output(hidden, patch_width, norm=norm))
@@ -220,19 +248,9 @@ def flux(keys: Arguments, name: str, class_name: str) -> ModelSpec:
     """Flux: layers of two streams, then of one, where attention and MLP read one norm and give one sum."""
     heads, head_dim, patch = keys.size("num_attention_heads"), keys.size("attention_head_dim"), keys.size("patch_size")
     hidden, channels = heads * head_dim, keys.size("in_channels")
-    single = LayerSpec(
-        attention=_attention(heads, head_dim, qkv_bias=True, output_bias=False, qk_norm="per_head"),
-        mlp=MlpSpec(intermediate_size=4 * hidden, gated=False, bias=True),
-        norm="none_affine",
-        num_norms=1,
-        parallel_residual=True,
-        parts=(
-            made_modulation("conditioning", "attention", hidden, 3 * hidden),
-            *modulation(hidden, "attention"),
-        ),
-    )
+    single = single_stream(heads, head_dim, 4 * hidden)
     layers = [
-        (_double(heads, head_dim, qk_norm="per_head"), keys.optional("num_layers", 0) or 0),
+        (double_stream(heads, head_dim, qk_norm="per_head"), keys.optional("num_layers", 0) or 0),
         (single, keys.optional("num_single_layers", 0) or 0),
     ]
     guidance = per_sample("guidance_embedding", TIME_FEATURES, hidden, hidden) if keys.on("guidance_embeds") else ()
@@ -244,9 +262,9 @@ def flux(keys: Arguments, name: str, class_name: str) -> ModelSpec:
         *text(keys.size("joint_attention_dim"), hidden),
     )
     packed = patch * keys.family.packed
-    exit = _made_output(hidden, (keys.optional("out_channels") or channels) * patch**2)
-    denoiser = _denoiser(keys, class_name, entry, exit, (1, packed, packed))
-    return _model(layers, denoiser, hidden, name=name, position="rope")
+    exit = made_output(hidden, (keys.optional("out_channels") or channels) * patch**2)
+    denoiser = joint_denoiser(keys, class_name, entry, exit, (1, packed, packed))
+    return joint_model(layers, denoiser, hidden, name=name, position="rope")
 
 
 def sd3(keys: Arguments, name: str, class_name: str) -> ModelSpec:
@@ -257,8 +275,8 @@ def sd3(keys: Arguments, name: str, class_name: str) -> ModelSpec:
         keys.reader.refuse("caption_projection_dim", f"must be {hidden}, the width of the layers")
     qk_norm: Literal["none", "per_head"] = "none" if keys.value("qk_norm") is None else "per_head"
     layers = [
-        (_double(heads, head_dim, qk_norm=qk_norm), keys.size("num_layers") - 1),
-        (_double(heads, head_dim, qk_norm=qk_norm, text_ends=True), 1),
+        (double_stream(heads, head_dim, qk_norm=qk_norm), keys.size("num_layers") - 1),
+        (double_stream(heads, head_dim, qk_norm=qk_norm, text_ends=True), 1),
     ]
     entry = (
         patches(channels * patch**2, hidden),
@@ -266,9 +284,9 @@ def sd3(keys: Arguments, name: str, class_name: str) -> ModelSpec:
         *per_sample("pooled_text", keys.size("pooled_projection_dim"), hidden, hidden),
         *text(keys.size("joint_attention_dim"), hidden),
     )
-    exit = _made_output(hidden, (keys.optional("out_channels") or channels) * patch**2)
-    denoiser = _denoiser(keys, class_name, entry, exit, (1, patch, patch))
-    return _model(layers, denoiser, hidden, name=name, position="none")
+    exit = made_output(hidden, (keys.optional("out_channels") or channels) * patch**2)
+    denoiser = joint_denoiser(keys, class_name, entry, exit, (1, patch, patch))
+    return joint_model(layers, denoiser, hidden, name=name, position="none")
 
 
 def qwen_image(keys: Arguments, name: str, class_name: str) -> ModelSpec:
@@ -282,10 +300,10 @@ def qwen_image(keys: Arguments, name: str, class_name: str) -> ModelSpec:
         text_norm,
         *text(read, hidden),
     )
-    exit = _made_output(hidden, (keys.optional("out_channels") or channels) * patch**2)
-    denoiser = _denoiser(keys, class_name, entry, exit, (1, keys.family.packed, keys.family.packed))
-    layers = [(_double(heads, head_dim, qk_norm="per_head"), keys.size("num_layers"))]
-    return _model(layers, denoiser, hidden, name=name, position="rope")
+    exit = made_output(hidden, (keys.optional("out_channels") or channels) * patch**2)
+    denoiser = joint_denoiser(keys, class_name, entry, exit, (1, keys.family.packed, keys.family.packed))
+    layers = [(double_stream(heads, head_dim, qk_norm="per_head"), keys.size("num_layers"))]
+    return joint_model(layers, denoiser, hidden, name=name, position="rope")
 
 
 def cogvideox(keys: Arguments, name: str, class_name: str) -> ModelSpec:
@@ -296,7 +314,7 @@ def cogvideox(keys: Arguments, name: str, class_name: str) -> ModelSpec:
     norm: NormKind = "layer" if affine else "none_affine"
     volume, ofs = patch**2 * (frames or 1), keys.optional("ofs_embed_dim")
     layer = LayerSpec(
-        attention=_attention(
+        attention=attention(
             heads,
             head_dim,
             qkv_bias=keys.on("attention_bias"),
@@ -322,9 +340,9 @@ def cogvideox(keys: Arguments, name: str, class_name: str) -> ModelSpec:
     )
     scalars = 2 * hidden if affine else 0
     closing = PartSpec(name="final_norm", kind="norm", in_features=hidden, learned=scalars)
-    exit = _made_output(hidden, (keys.optional("out_channels") or channels) * volume, time_width, scalars)
-    denoiser = _denoiser(
+    exit = made_output(hidden, (keys.optional("out_channels") or channels) * volume, time_width, scalars)
+    denoiser = joint_denoiser(
         keys, class_name, entry, (closing, *exit), (frames or 1, patch, patch), keys.size("max_text_seq_length")
     )
     position: Literal["rope", "none"] = "rope" if keys.on("use_rotary_positional_embeddings") else "none"
-    return _model([(layer, keys.size("num_layers"))], denoiser, hidden, name=name, position=position)
+    return joint_model([(layer, keys.size("num_layers"))], denoiser, hidden, name=name, position=position)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from planner.model.diffusers_config import crossed, joint
+from planner.model.diffusers_config import auraflow, cosmos, crossed, hunyuan_video, joint
 from planner.model.diffusers_config.arguments import Arguments, Family
 from planner.model.hf_config.reader import ConfigReader
 from planner.model.spec import ModelSpec
@@ -17,8 +17,11 @@ from profiles.spelling import typing_slip
 Builder = Callable[[Arguments, str, str], ModelSpec]
 
 DENOISERS: dict[str, tuple[Family, Builder]] = {
+    "AuraFlowTransformer2DModel": (auraflow.AURAFLOW, auraflow.auraflow),
     "CogVideoXTransformer3DModel": (joint.COGVIDEOX, joint.cogvideox),
+    "CosmosTransformer3DModel": (cosmos.COSMOS, cosmos.cosmos),
     "FluxTransformer2DModel": (joint.FLUX, joint.flux),
+    "HunyuanVideoTransformer3DModel": (hunyuan_video.HUNYUAN_VIDEO, hunyuan_video.hunyuan_video),
     "LTXVideoTransformer3DModel": (crossed.LTX, crossed.ltx),
     "PixArtTransformer2DModel": (crossed.PIXART, crossed.pixart),
     "QwenImageTransformer2DModel": (joint.QWEN_IMAGE, joint.qwen_image),
@@ -26,6 +29,13 @@ DENOISERS: dict[str, tuple[Family, Builder]] = {
     "WanTransformer3DModel": (crossed.WAN, crossed.wan),
 }
 """Classes of diffusers that can be read."""
+REFUSED: dict[str, str] = {
+    "HiDreamImageTransformer2DModel": "routed experts for latents alone, and text of several encoders in each layer",
+    "Lumina2Transformer2DModel": "layers over latents alone and over text alone before those over both",
+    "MochiTransformer3DModel": "a text stream of another width than the latents'",
+    "SanaTransformer2DModel": "linear attention over all tokens at once, and MLPs that convolve rows and columns",
+}
+"""Classes of the installed release that have what no layer here describes, with what it is."""
 
 
 def is_diffusers_config(data: object) -> bool:
@@ -62,6 +72,9 @@ def _unsupported(kind: object, where: str) -> DocumentInvalid:
     if "Pipeline" in kind:
         hint = "name the folder transformer/ of the pipeline, or its config.json"
         return DocumentInvalid(f"{kind[:80]!r} is a pipeline of several models", where=where, hint=hint)
+    if kind in REFUSED:
+        what = f"the diffusers class {kind!r} is not supported: it has {REFUSED[kind]}"
+        return DocumentInvalid(what, where=where, hint=f"Supported: {', '.join(known)}")
     match = typing_slip(kind[:80], known)
     start = f"did you mean '{match}'? " if match else ""
     what = f"the diffusers class {kind[:80]!r} is not supported"

@@ -45,6 +45,12 @@ class CrossAttentionSpec(Document):
         description="by the weights of the layer's self-attention, in one softmax with its own keys (t5gemma2)",
     )
 
+    keys_held_twice: bool = Field(
+        default=False,
+        exclude_if=lambda on: not on,
+        description="tokens of a picture, which are a part of the source, have keys and values of their own weights",
+    )
+
     @classmethod
     def beside(cls, attention: AttentionSpec, source_width: int, *, bias: bool, merged: bool = False) -> Self:
         """With the heads of the layer's self-attention; ``bias``: on all four projections."""
@@ -85,7 +91,7 @@ def _seen(cross: CrossAttentionSpec, *, made_by: str) -> tuple[Operator, ...]:
     key_values = projection("cross_key_values", cross.source_width, 2 * kv_width, "column", keeps_input=False)
     key_values = replace(
         key_values,
-        parameters=key_values.parameters + kv_width * (cross.key_bias + cross.value_bias),
+        parameters=_sets(cross) * (key_values.parameters + kv_width * (cross.key_bias + cross.value_bias)),
         saved_width=2 * kv_width,
         saved_shard="heads",
         saved_from="cross_key_values",
@@ -122,13 +128,20 @@ def _head_norms(cross: CrossAttentionSpec) -> tuple[Operator, ...]:
     widths = cross.num_heads * cross.head_dim, cross.num_kv_heads * cross.head_dim
     return (
         _norm("cross_query_norm", widths[0], cross, "cross_queries", of_source=False),
-        _norm("cross_key_norm", widths[1], cross, "cross_key_values", of_source=True),
+        _norm("cross_key_norm", widths[1], cross, "cross_key_values", of_source=True, sets=_sets(cross)),
     )
 
 
-def _norm(name: str, width: int, cross: CrossAttentionSpec, made_by: str, *, of_source: bool) -> Operator:
+def _sets(cross: CrossAttentionSpec) -> int:
+    """Sets of weights for keys and values; a token of the source meets one of them."""
+    return 2 if cross.keys_held_twice else 1
+
+
+def _norm(
+    name: str, width: int, cross: CrossAttentionSpec, made_by: str, *, of_source: bool, sets: int = 1
+) -> Operator:
     per_head = cross.qk_norm == "per_head"
-    weights = cross.head_dim if per_head else width
+    weights = sets * (cross.head_dim if per_head else width)
     return Operator(
         name=name,
         op_class="norm",

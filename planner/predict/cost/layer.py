@@ -191,7 +191,7 @@ def _sum(
             columns = columns_s, times.get(operator.name, 1.0)
             reductions_s[operator.name] = _add_tp(sums, operator, keys, hardware, (forward_s, *columns))
             columns_s = np.zeros(len(keys))
-        elif operator.op_class == "attention":
+        elif operator.op_class == "attention" and not operator.of_source:
             _add_cp(sums, operator, keys, hardware, forward_s)
         elif operator.op_class in SCANS:
             _add_scan_cp(sums, operator, keys, hardware)

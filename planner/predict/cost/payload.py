@@ -142,7 +142,7 @@ def exchanges(
     """
     if operator.shard == "row":
         return _row_exchanges(operator, keys, column_reductions, narrow=narrow)
-    if operator.op_class == "attention":
+    if operator.op_class == "attention" and not operator.of_source:
         return _context_exchanges(operator, keys)
     if operator.op_class in SCANS:
         one = np.ones(len(keys))

@@ -14,6 +14,7 @@ from planner.errors import DocumentInvalid
 from planner.model.builtin import builtin_model
 from planner.model.diffusers_config import model_from_diffusers_config
 from planner.model.spec import ModelSpec
+from planner.question.agreement import contradictions
 
 
 def _read(kind: str) -> ModelSpec:
@@ -25,7 +26,8 @@ def _flags(sample: str | None, length: int | None = None) -> WorkloadFlags:
 
 
 def test_a_sample_becomes_the_sequence() -> None:
-    assert read_workload(_flags("81x480x832"), model=builtin_model("wan-2.1-14b")).sequence_length == 32_760
+    workload = read_workload(_flags("81x480x832"), model=builtin_model("wan-2.1-14b"))
+    assert (workload.sequence_length, workload.sample) == (32_760, (81, 480, 832))
 
 
 def test_text_in_the_sequence_is_counted_as_it_is_said() -> None:
@@ -63,9 +65,18 @@ def test_what_is_no_sample_is_told(model: str, text: str, said: str) -> None:
         sample_tokens(builtin_model(model), text)
 
 
-def test_two_lengths_are_refused() -> None:
-    with pytest.raises(DocumentInvalid, match="one length"):
-        read_workload(_flags("81x480x832", 4096), model=builtin_model("wan-2.1-14b"))
+def test_a_length_that_is_said_beside_a_sample_is_held_against_it() -> None:
+    model = builtin_model("wan-2.1-14b")
+    found = contradictions(model, read_workload(_flags("81x480x832", 4096), model=model))
+    assert found == (("/workload/sequence_length", "a sample of 81x480x832 makes 32,760 tokens, not 4,096"),)
+
+
+@pytest.mark.parametrize("sample", ["81x480x832", "[81, 480, 832]"])
+def test_a_file_may_hold_the_sample(sample: str, tmp_path: Path) -> None:
+    file = tmp_path / "work.yaml"
+    file.write_text(f"global_batch_size: 64\nsample: {sample}\n", encoding="utf-8")
+    said = WorkloadFlags(file=file)
+    assert read_workload(said, model=builtin_model("wan-2.1-14b")).sequence_length == 32_760
 
 
 def test_where_no_model_is_read_the_tokens_are_asked_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from planner.model.builtin import builtin_model
 from planner.model.denoiser import DenoiserSpec
 from planner.model.diffusers_config import DENOISERS, model_from_diffusers_config
+from planner.model.diffusers_config.reading import REFUSED
 from planner.model.flops import forward_flops_per_token, source_tokens
 from planner.model.load import load_model
 from planner.model.operators import embedding_operators, head_operators, layer_operators
@@ -93,7 +95,10 @@ def test_documents_come_back(kind: str) -> None:
         ({"_class_name": "WanTransformer3DModel", "num_experts": 8}, "is no argument of the class"),
         ({"_class_name": "WanTransformer3DModel", "num_layers": 0}, "must be at least 1"),
         ({"_class_name": "WanTransformer3DModel", "patch_size": [1, 2]}, "three positive whole numbers"),
-        ({"_class_name": "WanTransformer3DModel", "image_dim": 1280}, "must be None to be modelled"),
+        ({"_class_name": "WanTransformer3DModel", "image_dim": 1280}, "added_kv_proj_dim must be 5120"),
+        ({"_class_name": "WanTransformer3DModel", "added_kv_proj_dim": 5120}, "null where image_dim is null"),
+        ({"_class_name": "WanTransformer3DModel", "pos_embed_seq_len": 514}, "must be None to be modelled"),
+        ({"_class_name": "MochiTransformer3DModel"}, "a text stream of another width"),
         ({"_class_name": "LTXVideoTransformer3DModel", "activation_fn": "geglu"}, "to be modelled"),
         ({"_class_name": "LTXVideoTransformer3DModel", "cross_attention_dim": 64}, "must be 2048"),
         ({"_class_name": "SD3Transformer2DModel", "dual_attention_layers": [0]}, "must be () to be modelled"),
@@ -113,6 +118,12 @@ def test_a_key_that_diffusers_drops_with_a_warning_is_dropped() -> None:
     assert released == model_from_diffusers_config(keys, "m", "config.json")
 
 
+def test_arguments_that_are_fractions_stay() -> None:
+    model = _read("CosmosTransformer3DModel", rope_scale=[0.8333, 3.0, 3.0])
+    assert dict(_denoiser(model).config)["rope_scale"] == (0.8333, 3.0, 3.0)
+    assert ModelSpec.model_validate_json(model.model_dump_json()) == model
+
+
 def test_all_findings_come_at_once() -> None:
     with pytest.raises(DocumentInvalid) as caught:
         _read("WanTransformer3DModel", num_layers=0, ffn_dim="wide", unknown=1)
@@ -128,6 +139,22 @@ def test_a_pipelines_folder_is_read_through_its_transformer(tmp_path: Path) -> N
     for reference in (tmp_path / "my-wan", inside, inside / "config.json"):
         model = load_model(str(reference))
         assert (model.name, model.num_layers) == ("my-wan", 3)
+
+
+def test_the_refused_classes_are_those_of_the_installed_release_and_no_other() -> None:
+    assert not set(REFUSED) & set(DENOISERS)
+    for kind in REFUSED:
+        assert importlib.util.find_spec("diffusers") is None or hasattr(importlib.import_module("diffusers"), kind)
+
+
+def test_a_picture_beside_the_text_has_keys_and_values_of_its_own() -> None:
+    model = _read("WanTransformer3DModel", image_dim=1280, added_kv_proj_dim=5120)
+    plain = builtin_model("wan-2.1-14b")
+    assert _denoiser(model).text_tokens == 512 + 257
+    found, without = ({each.name: each for each in layer_operators(each, 0)} for each in (model, plain))
+    for name in ("cross_key_values", "cross_key_norm"):
+        assert found[name].parameters == 2 * without[name].parameters
+    assert found["cross_queries"] == without["cross_queries"]
 
 
 def test_layers_of_two_streams_hold_their_weights_twice_and_run_once() -> None:

@@ -17,6 +17,9 @@ from profiles.catalogue import load_cluster
 CASES: list[tuple[str, dict[str, Any], str]] = [
     ("t5-11b", {"training": {"kind": "lora"}}, "workload#/training"),
     ("t5-11b", {"sequences": {"kind": "packed", "mean": 100}}, "workload#/sequences"),
+    ("llama-2-7b", {"sample": "81x480x832"}, "workload#/sample"),
+    ("wan-2.1-14b", {"sample": "81x480x833"}, "workload#/sample"),
+    ("wan-2.1-14b", {"sample": [1, 480, 832]}, "workload#/sequence_length"),
     ("wan-2.1-14b", {"training": {"kind": "lora"}}, "workload#/training"),
     ("wan-2.1-14b", {"sequences": {"kind": "packed", "mean": 100}}, "workload#/sequences"),
     ("llama-3.1-8b", {"source_length": 512}, "workload#/source_length"),

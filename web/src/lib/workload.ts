@@ -16,6 +16,7 @@ const MORE = {
   images_per_sample: 0,
   audio_clips_per_sample: 0,
   source_length: null,
+  sample: null,
   fp8_recipe: null,
   dropout: false,
 } as const;
@@ -48,8 +49,13 @@ export function typedWorkload(said: Partial<Workload>): TypedWorkload {
   return {
     routing: routingText(said.routing),
     sequences: sequencesText(said.sequences),
-    workloadMore: [...names.map((name) => `${name}=${said[name]}`), ...states].join(" "),
+    workloadMore: [...names.map((name) => `${name}=${shown(said[name])}`), ...states].join(" "),
   };
+}
+
+/** Sides of a sample as `81x480x832`, which the service reads. */
+function shown(value: unknown): string {
+  return Array.isArray(value) ? value.join("x") : String(value);
 }
 
 function named(pair: string): [string, unknown] {

@@ -20,6 +20,7 @@ export const POINTERS = {
     "/workload/images_per_sample",
     "/workload/audio_clips_per_sample",
     "/workload/source_length",
+    "/workload/sample",
     "/workload/fp8_recipe",
     "/workload/optimizer_states",
     "/workload/dropout",
