@@ -190,7 +190,7 @@ def _workload(config: Mapping[str, Any], batch: int, missed: list[str]) -> dict[
         "global_batch_size": batch,
         "sequence_length": config["max_target_length"],
         "precision": "fp8" if eight else "bf16",
-        "gradient_dtype": "bf16" if halved else "fp32",
+        **({"gradient_dtype": "bf16"} if halved else {}),
     }
 
 
