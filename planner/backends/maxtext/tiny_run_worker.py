@@ -9,6 +9,7 @@ own shape: equal layers start equal, whatever holds them.  Everything else is Ma
 
 from __future__ import annotations
 
+import importlib
 import runpy
 import sys
 import zlib
@@ -18,15 +19,13 @@ from typing import Any
 
 def first_weights_by_shape() -> None:
     """The initializers from which MaxText makes random weights ignore the key that they are given."""
-    import jax
-
+    # Our own Python need not have JAX.
+    jax = importlib.import_module("jax")
     for name in ("variance_scaling", "normal"):
-        setattr(jax.nn.initializers, name, _by_shape(getattr(jax.nn.initializers, name)))
+        setattr(jax.nn.initializers, name, _by_shape(jax, getattr(jax.nn.initializers, name)))
 
 
-def _by_shape(initializer: Callable[..., Any]) -> Callable[..., Any]:
-    import jax
-
+def _by_shape(jax: Any, initializer: Callable[..., Any]) -> Callable[..., Any]:
     def made(*arguments: Any, **named: Any) -> Callable[..., Any]:
         draw = initializer(*arguments, **named)
 
