@@ -20,10 +20,8 @@ VERDICTS = """*ran*: both steps, losses as on one rank. *differs*: both steps, o
 and ended badly. *refused*: a rule, or the lack of a small form, before anything was started. A plan that
 failed may break a rule that was written for it."""
 OTHERS = """Megatron-Bridge trains with Megatron-Core, and its recipe sets the fields of the same configuration;
-MindSpeed imports `torch_npu`, which runs on Ascend devices alone: its space stands on its rules and its validator.
-Of MaxText few plans were executed yet. The losses of a pipeline differ from one device's at the first step already
-(other initial weights are the likely reason, which is not shown); experts over several devices use a collective (ragged
-all-to-all) that XLA has not for CPUs."""
+MindSpeed imports `torch_npu`, which runs on Ascend devices alone: each value of its space is listed with the line of
+its own test, or of the Megatron-Core release that it patches."""
 MATRIX = """How many plans ran with both values. Degrees are told as 1 or more; a row and a column of one field never
 meet."""
 AXES = (
@@ -56,8 +54,11 @@ def executed_page() -> str:
     ]
     for name in names:
         parts += _backend_parts(name, read_record(name))
-    others = [f"`{each.name}`" for each in with_files() if each.name not in names]
-    parts.append(f"## Not executed\n\nOf {', '.join(others)} no plan was executed here. {OTHERS}")
+    others = [each.name for each in with_files() if each.name not in names]
+    quoted = ", ".join(f"`{name}`" for name in others)
+    parts.append(f"## Not executed\n\nOf {quoted} no plan was executed here. {OTHERS}")
+    for name in filter(cited, others):
+        parts += [f"### {name}", _values_table(name, Counter())]
     return page("Executed plans", *parts)
 
 

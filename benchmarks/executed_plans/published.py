@@ -14,7 +14,7 @@ from planner.question.problem import Problem, Workload
 from planner.search.backend_rules import BackEndRules
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
-from planner.strategy.strategy import Strategy
+from planner.strategy.strategy import RecomputeModule, Strategy
 from profiles.catalogue import load_cluster
 
 QUESTIONS = (
@@ -24,7 +24,40 @@ QUESTIONS = (
 )
 """Name, model, cluster, devices, samples, tokens."""
 _SYNCHRONOUS = Strategy(num_microbatches=2, overlap_grad_reduce=False, overlap_param_gather=False)
-_XLA = Strategy(num_microbatches=2, recompute="full")
+_XLA = Strategy(num_microbatches=2, zero_stage=0, recompute="full")
+_XLA_STAGES = replace(_XLA, pp=2, schedule="gpipe", zero_stage=1)
+_XLA_MESHES = (
+    replace(_XLA, dp_shard=2, zero_stage=3),
+    _XLA_STAGES,
+    replace(_XLA_STAGES, vpp=2, schedule="looped_bfs"),
+    replace(_XLA, tp=2, sp=True),
+    replace(_XLA, dp_shard=2, zero_stage=1, num_microbatches=1, micro_batch_size=2),
+    replace(_XLA, dp_shard=2),
+    replace(_XLA, dp_replicate=2, dp_shard=2, zero_stage=3),
+    replace(_XLA, tp=2, sp=True, dp_shard=2, zero_stage=3),
+    replace(_XLA_STAGES, dp_shard=2, zero_stage=3),
+    replace(_XLA_STAGES, tp=2, sp=True),
+    replace(_XLA_STAGES, tp=2, sp=True, vpp=2, schedule="looped_bfs"),
+)
+"""Each way to cut a model over XLA's devices, alone and two together."""
+_XLA_KEPT: tuple[tuple[str, tuple[RecomputeModule, ...], slice], ...] = (
+    ("llama-3.1-8b", (), slice(None)),
+    ("llama-3.1-8b", ("norm", "mlp"), slice(None)),
+    ("mixtral-8x7b", ("norm", "moe"), slice(0, 10, 3)),
+    ("llama-3.1-8b", ("norm", "activation"), slice(0, 9, 2)),
+    ("llama-3.2-1b", ("attention_core", "norm", "activation"), slice(3, 8)),
+    ("mixtral-8x7b", (), slice(3, 8, 2)),
+    ("deepseek-v2", ("norm", "mlp", "moe"), slice(0, 8, 3)),
+)
+"""Model, the modules that are recomputed (none said: whole layers), and on which of the meshes."""
+
+
+def _xla(model: str, mesh: Strategy, modules: tuple[RecomputeModule, ...]) -> Strategy:
+    """The mesh with these modules recomputed; the tensor axis splits experts too."""
+    strategy = mesh if model.startswith("llama") else replace(mesh, etp=mesh.tp)
+    return replace(strategy, recompute="selective", recompute_modules=modules) if modules else strategy
+
+
 CHOSEN: dict[str, tuple[tuple[str, Strategy], ...]] = {
     "native": (
         ("llama-3.1-8b", replace(_SYNCHRONOUS, pp=2, num_microbatches=4, schedule="zb_h1", overlap_param_gather=True)),
@@ -35,12 +68,8 @@ CHOSEN: dict[str, tuple[tuple[str, Strategy], ...]] = {
     ),
     "accelerate": (("llama-3.1-8b", replace(_SYNCHRONOUS, dp_shard=2, zero_stage=1)),),
     "maxtext": (
-        ("llama-3.1-8b", replace(_XLA, dp_shard=2, zero_stage=3)),
-        ("llama-3.1-8b", replace(_XLA, pp=2, schedule="gpipe")),
-        ("llama-3.1-8b", replace(_XLA, pp=2, vpp=2, schedule="looped_bfs")),
-        ("llama-3.1-8b", replace(_XLA, tp=2, sp=True)),
+        *((model, _xla(model, mesh, modules)) for model, modules, some in _XLA_KEPT for mesh in _XLA_MESHES[some]),
         ("mixtral-8x7b", replace(_XLA, ep=2, dp_shard=2, zero_stage=3)),
-        ("llama-3.1-8b", replace(_XLA, dp_shard=2, zero_stage=1)),
     ),
     "deepspeed": (
         ("llama-3.1-8b", replace(_SYNCHRONOUS, dp_shard=2, zero_stage=1)),

@@ -12,8 +12,8 @@ from planner.backends.ranks.runner import BF16_TOLERANCE, FP32_TOLERANCE
 from planner.backends.registry import names_with_files, software
 from planner.strategy.strategy import Strategy
 
-NOTHING_YET = frozenset({"maxtext", "mindspeed"})
-"""Rooms of whose corpus nothing was executed yet; the page says so."""
+NOTHING_YET = frozenset({"maxtext"})
+"""Rooms of whose space much was not executed yet; the page says so."""
 SAME_TRAINER = {"megatron-bridge": "megatron"}
 """Its recipe sets the fields of Megatron-Core's own configuration, which the other's files set."""
 LINE = re.compile(r"^\S+/\S+ \S+ \S+(:\d+(-\d+)?)?$|^\S+ [\d.]+ \S+:\d+(-\d+)?$")

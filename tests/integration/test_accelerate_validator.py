@@ -66,9 +66,8 @@ WAYS: dict[str, Strategy] = {
     "FSDP2": SHARDED,
     "ZeRO-2": replace(SHARDED, zero_stage=2),
     "hybrid": replace(SHARDED, dp_replicate=2),
-    "tp": replace(SHARDED, tp=2),
     "cp": replace(SHARDED, cp=2, cp_kind="ring"),
-    "tp, cp, two kinds of dp, many nodes": replace(SHARDED, tp=4, cp=2, cp_kind="ring", dp_replicate=4, dp_shard=32),
+    "cp, two kinds of dp, many nodes": replace(SHARDED, cp=2, cp_kind="ring", dp_replicate=4, dp_shard=32),
     "DDP": replace(SHARDED, zero_stage=0),
     "one process": replace(SHARDED, zero_stage=0, dp_shard=1),
     "DeepSpeed ZeRO-1": replace(SHARDED, zero_stage=1, overlap_grad_reduce=False, overlap_param_gather=False),
@@ -89,7 +88,7 @@ def test_every_way_is_accepted_and_understood_as_planned(name: str, tmp_path: Pa
     if way(emitted) == "FSDP":
         assert facts["fsdp_version"] == 2
         assert facts["reshard_after_forward"] == (emitted.zero_stage == 3)
-        degrees = {"dp_replicate": s.dp_replicate, "dp_shard": s.dp_shard, "cp": s.cp, "tp": s.tp}
+        degrees = {"dp_replicate": s.dp_replicate, "dp_shard": s.dp_shard, "cp": s.cp}
         assert facts["mesh"] == {axis: size for axis, size in degrees.items() if size > 1}
     if way(emitted) == "DEEPSPEED":
         assert facts["zero_stage"] == emitted.zero_stage

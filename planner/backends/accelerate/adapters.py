@@ -17,9 +17,9 @@ def _reference(given: RuleInput) -> str | None:
 
 def _model_axes(given: RuleInput) -> str | None:
     training, s = given.workload.trained, given.strategy
-    if s.tp * s.cp == 1 or not (training.adapters or training.sequences_per_sample > 1):
+    if s.cp == 1 or not (training.adapters or training.sequences_per_sample > 1):
         return None
-    return f"adapters and pairs are not split over tp={s.tp} and cp={s.cp}: both must be 1"
+    return f"adapters and pairs are not split over cp={s.cp}: it must be 1"
 
 
 def _eight_bit(given: RuleInput) -> str | None:
@@ -40,7 +40,7 @@ QUESTION_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("L3", "docs: emit accelerate (train_accelerate.py)", _reference),
 )
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("L4", f"{_PEFT} tuners/lora/layer.py: no tensor or context parallelism", _model_axes, ("tp", "cp")),
+    SpaceRule("L4", f"{_PEFT} tuners/lora/layer.py: no context parallelism", _model_axes, ("cp",)),
     SpaceRule("L5", f"{_PEFT} docs/source/accelerate/fsdp.md: 4-bit only", _eight_bit, ("zero_stage",)),
     SpaceRule("L6", "docs: emit accelerate (train_accelerate.py)", _sharded_reference, WAY_FIELDS),
 )

@@ -104,11 +104,6 @@ _SPANS: tuple[tuple[str, str, str], ...] = (
 )
 _PIECES: tuple[tuple[str, str], ...] = (
     (
-        """MODEL_PATH (a checkpoint; needed for tensor
-parallelism, which transformers applies only while it loads weights).  Search for""",
-        "MODEL_PATH (a checkpoint).  Search for",
-    ),
-    (
         "  model_config.json        the model as a transformers config\n",
         "  model_config.json        the model as a diffusers config\n",
     ),

@@ -15,7 +15,7 @@ from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import WAY_FIELDS, way
 from planner.backends.backend import Space
 from planner.backends.deepspeed.denoiser_config import SPLIT_CLASSES, longest_sides, text_is_fixed
-from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES, QUESTION_RULES
+from planner.backends.deepspeed.engine_rules import QUESTION_RULES
 from planner.backends.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
 from planner.backends.deepspeed.space import STRATEGY_RULES as DEEPSPEED_RULES
 from planner.backends.deepspeed.space import spelled as spelled_for_deepspeed
@@ -61,8 +61,8 @@ def _shards(given: RuleInput) -> str | None:
 
 def _model_axes(given: RuleInput) -> str | None:
     s = given.strategy
-    if s.tp * s.cp > 1 and way(s) != "FSDP":
-        return f"tp={s.tp} and cp={s.cp} need FSDP2: zero_stage 2 or 3, without optimizer offload"
+    if s.cp > 1 and way(s) != "FSDP":
+        return f"cp={s.cp} needs FSDP2: zero_stage 2 or 3, without optimizer offload"
     return None
 
 
@@ -81,11 +81,14 @@ def _ring_attention(given: RuleInput) -> str | None:
     return None
 
 
-def _tensor_family(given: RuleInput) -> str | None:
-    family = given.model.family
-    if given.strategy.tp > 1 and family not in AUTOTP_FAMILIES:
-        return f"no whole-layer sharding plan for {family}; use tp=1 (known: {', '.join(sorted(AUTOTP_FAMILIES))})"
-    return None
+def _tensor_parallel(given: RuleInput) -> str | None:
+    """``Accelerator.prepare`` imports ``ReplicateParallel`` for weights that are sharded over tp under FSDP2.
+
+    transformers 5.0 has it, 5.12 to 5.23 have not: with a checkpoint every rank ends with an ImportError (executed on
+    four CPU ranks).
+    """
+    tp = given.strategy.tp
+    return f"Accelerate prepares tp={tp} with a class that transformers dropped: use tp=1" if tp > 1 else None
 
 
 def _sample_sides(given: RuleInput) -> str | None:
@@ -112,17 +115,6 @@ def _denoiser_context(given: RuleInput) -> str | None:
     text = given.workload.source_length or denoiser.text_tokens
     if denoiser.text_in_sequence and text % cp:
         return f"text and latents are cut apart, and {text} text tokens do not divide over cp={cp}"
-    return None
-
-
-def _tensor_shards(given: RuleInput) -> str | None:
-    tp = given.strategy.tp
-    for kind in used_kinds(given.model):
-        sizes = {"heads": kind.attention.num_heads, "key/value heads": kind.attention.num_kv_heads}
-        sizes |= {"MLP width": kind.mlp.intermediate_size} if kind.mlp else {}
-        for name, size in (sizes | {"vocabulary rows": given.model.vocab_size}).items():
-            if size % tp:
-                return f"{size} {name} do not divide over tp={tp}"
     return None
 
 
@@ -162,13 +154,6 @@ def _through_deepspeed(rule: SpaceRule) -> SpaceRule:
 def _one_rank(given: RuleInput) -> str | None:
     s = given.strategy
     return "one rank has nothing to shard over: use zero_stage 0" if s.world_size == 1 and s.zero_stage else None
-
-
-def _tensor_switches(given: RuleInput) -> str | None:
-    s = given.strategy
-    if s.tp > 1 and (s.sp or s.overlap_tp):
-        return "sharding plans keep norms whole on every tp rank and overlap nothing: sp and overlap_tp must be off"
-    return None
 
 
 def _context_kind(given: RuleInput) -> str | None:
@@ -226,9 +211,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     ),
     SpaceRule("A4", f"{_PARALLELISM}:322", _replicas, ("dp_replicate", "dp_shard", "zero_stage")),
     SpaceRule("A5", f"{_PARALLELISM}:371", _shards, ("zero_stage", "dp_shard", "cp")),
-    SpaceRule(
-        "A6", f"{_LIBRARY} commands/launch.py:1211", _model_axes, ("zero_stage", "tp", "cp", "optimizer_offload")
-    ),
+    SpaceRule("A6", f"{_LIBRARY} commands/launch.py:1211", _model_axes, ("zero_stage", "cp", "optimizer_offload")),
     SpaceRule(
         "A7",
         "torch 2.13 distributed/tensor/experimental/_context_parallel (head-tail load balance)",
@@ -243,8 +226,12 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         _denoiser_context,
         ("cp",),
     ),
-    SpaceRule("A9", "transformers 5 (base_model_tp_plan of the classes)", _tensor_family, ("tp",)),
-    SpaceRule("A10", "transformers 5 integrations/tensor_parallel.py", _tensor_shards, ("tp",)),
+    SpaceRule(
+        "A19",
+        f"{_LIBRARY} accelerator.py:1618; transformers 5.23.0 integrations/tensor_parallel.py:63 (no such class)",
+        _tensor_parallel,
+        ("tp",),
+    ),
     SpaceRule(
         "A11", "docs: emit accelerate (train_accelerate.py); torch 2.13 optim/_adafactor.py:393", _optimizer, WAY_FIELDS
     ),
@@ -254,7 +241,6 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         _without_deepspeed,
         (
             SpaceRule("P1", f"{_LIBRARY} utils/dataclasses.py (fsdp_version 2)", _one_rank, ("zero_stage",)),
-            SpaceRule("P3", "transformers 5 (base_model_tp_plan)", _tensor_switches, ("sp", "overlap_tp", "tp")),
             SpaceRule(
                 "P4",
                 f"{_LIBRARY} utils/dataclasses.py (TorchContextParallelConfig)",
@@ -312,10 +298,9 @@ def spelled(s: Strategy, given: RuleInput) -> Strategy:
 SPACE = Space(
     Columns(
         schedules=(),
-        repeated_kv_heads=False,
         cp_kinds=("ring",),
         denoiser_cp_kinds=("all_to_all",),
-        sequence_parallel=(False,),
+        tensor_parallel=False,
         pipeline_parallel=False,
         zero_stages_with_pipeline=(),
         hybrid_zero_stages=(2, 3),

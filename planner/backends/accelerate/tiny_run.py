@@ -37,15 +37,8 @@ _STEP = re.compile(r"^step (\d+) loss (\S+) ", re.MULTILINE)
 def losses(run: SmallRun) -> Losses:
     """Losses of the ranks and of one process.
 
-    Raises BackEndRefused (tensor parallelism, which transformers shards only while it loads a checkpoint, or a launch
-    fails), ValidatorUnavailable (there is no Accelerate).
+    Raises BackEndRefused (a launch fails), ValidatorUnavailable (there is no Accelerate).
     """
-    if run.plan.chosen().tp > 1:
-        raise BackEndRefused(
-            "transformers shards weights over tp only while it loads them, and a small form has no checkpoint",
-            where="--backend accelerate",
-            hint="run the script with MODEL_PATH on your devices",
-        )
     if run.plan.problem.model.denoiser is not None and find_spec("diffusers") is None:
         raise ValidatorUnavailable("diffusers is not installed", where="--tiny", hint="pip install 'diffusers>=0.42'")
     packages = make_ready(VALIDATOR, VALIDATOR.default_version)

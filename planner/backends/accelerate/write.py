@@ -114,6 +114,4 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         lines.append("A quantised base is made of a checkpoint: set MODEL_PATH.")
     if training.task != "language_model":
         lines.append(f"The {training.task} loss is in {TRAIN_SCRIPT}; its pairs are synthetic.")
-    if s.tp > 1:
-        lines.append("transformers shards only weights that it loads: set MODEL_PATH to a checkpoint of the model.")
     return tuple(lines)

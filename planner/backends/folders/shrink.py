@@ -7,6 +7,7 @@ too: on a CPU there is nothing to move away from.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -30,6 +31,7 @@ from profiles.cluster import Cluster
 
 DEGREES = ("tp", "cp", "pp", "vpp", "dp_replicate", "dp_shard", "ep", "etp")
 COUNTS = ("num_microbatches", "micro_batch_size", "microbatch_group_size", "optimizer_offload", "activation_offload")
+SWITCHES = ("overlap_grad_reduce", "overlap_param_gather")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
     space, findings = software.release.space, list[str]()
     aim = plan.chosen() if context_parallelism else _data_parallel_instead(plan.chosen())
     for strategy in tiny_strategies(aim, max_ranks):
-        for length in tiny_lengths(strategy):
-            small = _as_spelled(_small_plan(plan, strategy, length), space)
+        for kept, length in product(_without_offload(strategy), tiny_lengths(strategy)):
+            small = _as_spelled(_small_plan(plan, kept, length), space)
             findings = _broken(small) + [each.message for each in space.rules.violations(rule_input(small))]
             if not findings:
                 return Shrunk(small, _changes(plan, small))
@@ -121,8 +123,16 @@ def _data_parallel_instead(wanted: Strategy) -> Strategy:
     return replace(wanted, cp=1, cp_kind="none", dp_shard=wanted.dp_shard * wanted.cp)
 
 
+def _without_offload(wanted: Strategy) -> Iterator[Strategy]:
+    """Nothing is offloaded; data-parallel collectives overlap as in the plan, else as what is left of it has them."""
+    plain = replace(wanted, optimizer_offload=False, activation_offload=False)
+    yield plain
+    if wanted.optimizer_offload:
+        for reduce, gather in ((True, True), (True, False), (False, False)):
+            yield replace(plain, overlap_grad_reduce=reduce, overlap_param_gather=gather)
+
+
 def _small_plan(plan: Plan, strategy: Strategy, length: int) -> Plan:
-    strategy = replace(strategy, optimizer_offload=False, activation_offload=False)
     shares = tiny_shares(plan, strategy)
     num_layers = sum(share.layers for share in shares)
     problem = _small_problem(plan.problem, strategy, plan.chosen(), num_layers, length)
@@ -192,7 +202,7 @@ def _changes(plan: Plan, small: Plan) -> tuple[Change, ...]:
 
 def _sizes(plan: Plan) -> dict[str, Any]:
     strategy, model, workload = plan.chosen(), plan.problem.model, plan.problem.workload
-    sizes: dict[str, Any] = {name: getattr(strategy, name) for name in (*DEGREES, *COUNTS)}
+    sizes: dict[str, Any] = {name: getattr(strategy, name) for name in (*DEGREES, *COUNTS, *SWITCHES)}
     sizes |= {"layers": model.num_layers, "hidden_size": model.hidden_size, "vocab_size": model.vocab_size}
     last = model.layer_kinds[model.layer_kind_sequence()[-1]]
     sizes |= {"heads": last.attention.num_heads, "kv_heads": last.attention.num_kv_heads}

@@ -144,6 +144,21 @@ def _replicas(given: RuleInput) -> str | None:
     return None
 
 
+def _accumulated_gradients(given: RuleInput) -> str | None:
+    """With ``shard_optimizer_over_data`` the loop over micro-batches runs on bf16 copies of the weights.
+
+    Gradients and their sum have the dtype of those copies, whatever ``grad_dtype`` says (executed on CPU devices: the
+    norm of the gradients has eight significant bits, losses differ by 1e-3).  A pipeline has no such loop.
+    """
+    s, dtype = given.strategy, given.workload.gradient_dtype
+    if s.zero_stage == 1 and s.pp == 1 and s.num_microbatches > 1 and dtype == "fp32":
+        return (
+            f"ZeRO-1 sums the gradients of {s.num_microbatches} micro-batches in bf16: use zero_stage 0 or 3, one"
+            " micro-batch, or gradient_dtype bf16 in the workload"
+        )
+    return None
+
+
 def _shards_divide(given: RuleInput) -> str | None:
     s, model = given.strategy, given.model
     shards = s.dp_shard * s.cp if s.zero_stage == 3 else 1
@@ -178,5 +193,11 @@ AXIS_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("E3", f"{_BASE}:637 (mlp_moe)", _expert_tensor, ("etp", "tp")),
     SpaceRule("Z1", f"{_BASE}:637 (embed), :799", _sharding, ("zero_stage", "cp", "ep")),
     SpaceRule("Z2", f"{TYPES}:5605-5625", _replicas, ("zero_stage", "dp_replicate", "dp_shard", "cp")),
+    SpaceRule(
+        "Z4",
+        f"maxtext {MAXTEXT_VERSION} utils/gradient_accumulation.py:96-103, :169",
+        _accumulated_gradients,
+        ("zero_stage", "num_microbatches", "pp"),
+    ),
     SpaceRule("Z3", f"{_BASE}:637 (embed, q_lora, kv_lora); {_PJIT}", _shards_divide, ("dp_shard", "cp", "zero_stage")),
 )

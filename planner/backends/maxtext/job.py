@@ -184,8 +184,14 @@ def _workload(config: Mapping[str, Any], batch: int, missed: list[str]) -> dict[
         missed.append(f"dtype: {config['dtype']} (bf16 is predicted)")
     if config["opt_type"] not in ("adamw", "adam_pax"):
         missed.append(f"opt_type: {config['opt_type']} (taken as adam)")
-    length = config["max_target_length"]
-    return {"global_batch_size": batch, "sequence_length": length, "precision": "fp8" if eight else "bf16"}
+    # With ZeRO-1 the accumulation loop runs on bf16 copies of the weights (utils/gradient_accumulation.py:96).
+    halved = config["shard_optimizer_over_data"] and config["gradient_accumulation_steps"] > 1
+    return {
+        "global_batch_size": batch,
+        "sequence_length": config["max_target_length"],
+        "precision": "fp8" if eight else "bf16",
+        **({"gradient_dtype": "bf16"} if halved else {}),
+    }
 
 
 @cache

@@ -1,10 +1,9 @@
 """Runs a small plan under MaxText: ``launch.sh`` and ``train.sh`` as emitted, with MaxText's own trainer.
 
 One process drives all devices, which are made of the CPU by XLA.  Words behind the config change what needs a TPU or a
-GPU: the device, the attention kernel, the precision.  Samples (MaxText's synthetic ones) do not depend on the mesh, and
-sharded devices start with the weights of one.  The losses of a pipeline differ from one device's at the first step
-already; other initial weights are the likely reason, which nothing here shows yet.  The reference is a second emission
-of the same model and samples for one device.
+GPU: the device, the attention kernel, the precision.  Samples (MaxText's synthetic ones) do not depend on the mesh;
+``tiny_run_worker.py`` makes the first weights independent of it too.  The reference is a second emission of the same
+model and samples for one device.
 
 MaxText wants Python 3.12 and a JAX that our own Python may not have, so it is run by an interpreter of its own.
 """
@@ -22,6 +21,7 @@ from planner.backends.ranks.launch_ranks import CLIENT_VARIABLE, LOG_FILE, run_r
 from planner.backends.ranks.runner import Losses, Runner, SmallRun
 from planner.errors import BackEndRefused, NotFound
 
+WORKER = Path(__file__).with_name("tiny_run_worker.py")
 INTERPRETER_VARIABLE = "MESHWRIGHT_MAXTEXT_PYTHON"
 """A Python with MaxText and everything that it imports."""
 METRICS_FILE = "metrics.json"
@@ -35,6 +35,8 @@ _WORDS = (
     " learning_rate=0.01 run_name=tiny skip_jax_distributed_system=true enable_goodput_recording=false"
 )
 """The learning rate is large enough for a wrong gradient to show in the next loss."""
+_QUICK_COMPILE = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+"""Two steps of a tiny model are not worth LLVM's time; XLA's partitioner and its collectives stay as they are."""
 _WITHOUT_CONTEXT_PARALLELISM = "MaxText's ring and ulysses attention are kernels of TPUs and GPUs"
 """maxtext 0.2.5 configs/types.py:5253 and layers/attention_op.py:1626."""
 
@@ -69,8 +71,8 @@ def _stand_in(script: Path, python: str, emitted: Path) -> Path:
     lines = (
         "#!/usr/bin/env bash",
         # The flags of the plan's own hardware mean nothing here; XLA ends on one that it does not know.
-        f"export JAX_PLATFORMS=cpu XLA_FLAGS=--xla_force_host_platform_device_count={devices}",
-        f'exec {words} "$@"',
+        f"export JAX_PLATFORMS=cpu XLA_FLAGS='--xla_force_host_platform_device_count={devices} {_QUICK_COMPILE}'",
+        f'exec {words} {shlex.quote(str(WORKER))} "$@"',
     )
     script.write_text("\n".join(lines) + "\n", encoding="utf-8")
     script.chmod(0o755)

@@ -74,7 +74,7 @@ BROKEN: dict[str, tuple[dict[str, Any], Strategy]] = {
     "K1": ({"kind": "full", "task": "reward"}, SHARDED),
     "L2": ({"kind": "lora", "ends": True}, SHARDED),
     "L3": ({"kind": "full", "task": "dpo", "reference": "offloaded"}, SHARDED),
-    "L4": ({"kind": "lora"}, replace(SHARDED, tp=2)),
+    "L4": ({"kind": "lora"}, replace(SHARDED, cp=2, cp_kind="ring")),
     "L5": ({"kind": "qlora", "base": "int8"}, SHARDED),
     "L6": ({"kind": "full", "task": "dpo"}, replace(SHARDED, optimizer_offload=True)),
 }

@@ -18,7 +18,7 @@ from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_plan
 
 BASE = Strategy(tp=1, dp_shard=8, zero_stage=1, num_microbatches=4)
-REPLAYED = replace(BASE, recompute="full")
+REPLAYED = replace(BASE, zero_stage=3, recompute="full")
 PACKS = {
     "megatron": {"concatenated"},
     "torchtitan": {"concatenated"},

@@ -61,6 +61,11 @@ def test_work_and_words_behind_the_file() -> None:
     assert read("").workload == {"global_batch_size": 16, "sequence_length": 4096, "precision": "bf16"}
     job = read("", 16, "per_device_batch_size=0.5", "quantization=fp8", "max_target_length=8192")
     assert job.workload == {"global_batch_size": 8, "sequence_length": 8192, "precision": "fp8"}
+    summed = read("ici_data_parallelism: 8\nici_fsdp_parallelism: 1\nshard_optimizer_over_data: true\n", 8)
+    assert "gradient_dtype" not in summed.workload
+    words = "gradient_accumulation_steps=4"
+    summed = read("ici_data_parallelism: 8\nici_fsdp_parallelism: 1\nshard_optimizer_over_data: true\n", 8, words)
+    assert summed.workload["gradient_dtype"] == "bf16"
 
 
 def test_sizes_of_a_model_of_ones_own() -> None:
