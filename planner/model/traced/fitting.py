@@ -8,6 +8,7 @@ does not feel.  A fourth length is predicted and compared: what does not grow li
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -34,34 +35,55 @@ def fitted(lengths: Sequence[int], sizes: Sequence[int]) -> Polynomial:
     return y0 - b * x0 - c * x0 * x0, b, c
 
 
-def operators_of(
-    groups: Sequence[Sequence[Group]], lengths: Sequence[int], parameters: Sequence[int]
-) -> list[dict[str, Any]]:
-    """The ``TracedOperator`` entries of one segment.
+def operators_of(groups: Sequence[Sequence[Group]], lengths: Sequence[int]) -> list[dict[str, Any]]:
+    """The ``TracedOperator`` entries of one segment, of its groups at each of the four lengths.
 
-    ``groups``: the segment's groups at each of the four lengths; ``parameters``: learned scalars of each.  Raises
-    ValueError where other operations run at another length, or sizes do not grow as said above.
+    Raises ValueError where other operations run at another length, or sizes do not grow as said above.
     """
-    shapes = [[(each.op_class, each.name, each.heads) for each in one] for one in groups]
-    if any(shape != shapes[0] for shape in shapes):
-        raise ValueError("other operations run at another sequence length")
+    if _differ(groups):  # a loop over chunks or tokens: what runs at the same place is added up
+        groups = [_joined(one) for one in groups]
+        if _differ(groups):
+            raise ValueError("other operations run at another sequence length")
     names: dict[str, int] = {}
     entries: list[dict[str, Any]] = []
-    for place, held in enumerate(parameters):
-        same = [one[place] for one in groups]
-        entry = _entry(same, lengths, held)
+    for same in zip(*groups, strict=True):
+        entry = _entry(same, lengths)
         number = names[same[0].name] = names.get(same[0].name, 0) + 1
         entry["name"] = same[0].name if number == 1 else f"{same[0].name}.{number}"
         entries.append(entry)
     return _paired(entries)
 
 
-def _entry(same: Sequence[Group], lengths: Sequence[int], parameters: int) -> dict[str, Any]:
+def _differ(groups: Sequence[Sequence[Group]]) -> bool:
+    shapes = [[(each.op_class, each.name, each.heads) for each in one] for one in groups]
+    return any(shape != shapes[0] for shape in shapes)
+
+
+def _joined(groups: Sequence[Group]) -> list[Group]:
+    """Groups of one place, class and shape of weights as one, where the first of them stands."""
+    found: dict[Any, Group] = {}
+    for each in groups:
+        key = (each.op_class, each.name, each.heads, (each.depth, each.columns) if each.op_class == "matmul" else ())
+        if key not in found:
+            found[key] = replace(each)
+            continue
+        whole = found[key]
+        whole.rows, whole.flops, whole.saved = (
+            whole.rows + each.rows,
+            whole.flops + each.flops,
+            whole.saved + each.saved,
+        )
+        whole.read, whole.written = whole.read + each.read, whole.written + each.written
+        whole.learned += each.learned
+    return list(found.values())
+
+
+def _entry(same: Sequence[Group], lengths: Sequence[int]) -> dict[str, Any]:
     def per(sizes: Sequence[int]) -> Polynomial:
         return fitted(lengths[:3], sizes[:3])
 
     first = same[0]
-    entry: dict[str, Any] = {"op_class": first.op_class, "parameters": parameters}
+    entry: dict[str, Any] = {"op_class": first.op_class, "parameters": first.learned}
     entry |= {
         "read_width": _whole(per([each.read for each in same])[1]),
         "write_width": _whole(per([each.written for each in same])[1]),

@@ -36,6 +36,8 @@ class Group:
     causal: bool = True
     flops: int = 0
     parameters: list[int] = field(default_factory=list)
+    learned: int = 0
+    """Elements of those parameters that it meets first."""
 
 
 @dataclass(slots=True)

@@ -24,11 +24,11 @@ _PRODUCTS = {"mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2), "a
 _PICKS = frozenset({"index", "index_select", "gather", "embedding"})
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The operations of the passes that run under it."""
 
     def __init__(self, module: torch.nn.Module) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.records: list[Record] = []
         self.parameters: dict[int, int] = {}
         for parameter in module.parameters():
@@ -121,7 +121,7 @@ class Recorder(TorchDispatchMode):
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int | None, *, causal: bool) -> Any:
         """The output of attention, empty, with what a fused kernel keeps."""
-        return _Core.apply(q, k, v, self, (window, causal))
+        return _Core.apply(q, k, v, self, (window, causal))  # type: ignore[no-untyped-call]
 
     def core(self, tensors: tuple[torch.Tensor, ...], out: torch.Tensor, window: int | None, *, causal: bool) -> None:
         """Note one attention over queries, keys and values."""

@@ -27,11 +27,8 @@ def parts_of(traces: Sequence[Trace], lists: Mapping[str, int], owners: Mapping[
     places = split[0][2]
     tables = [_by_segment(grouped(trace, one[0], one[1])) for trace, one in zip(traces, split, strict=True)]
     count = len(places)
-    sizes, unmet = _parameters(traces[0], tables[0], count, owners, layers, places)
-    segments = []
-    for number in range(count + 2):
-        groups = [table[number] for table in tables]
-        segments.append(operators_of(groups, lengths, sizes[number]))
+    unmet = _parameters(traces[0], tables[0], owners, layers, places)
+    segments = [operators_of([table[number] for table in tables], lengths) for number in range(count + 2)]
     for number, size in unmet.items():
         segments[number].append({"name": UNMET, "op_class": "embedding", "parameters": size})
     kinds: list[Any] = []
@@ -102,22 +99,15 @@ def _by_segment(groups: Sequence[Group]) -> dict[int, list[Group]]:
 
 
 def _parameters(
-    trace: Trace,
-    groups: Mapping[int, list[Group]],
-    count: int,
-    owners: Mapping[str, int],
-    layers: str,
-    places: Sequence[int],
-) -> tuple[list[list[int]], dict[int, int]]:
-    """Learned scalars of every group, each where it is met first, and those that no operation meets, by segment."""
+    trace: Trace, groups: Mapping[int, list[Group]], owners: Mapping[str, int], layers: str, places: Sequence[int]
+) -> dict[int, int]:
+    """Say of every group which learned scalars it meets first; gives those that no operation meets, by segment."""
     met: set[int] = set()
-    sizes: list[list[int]] = []
-    for number in range(count + 2):
-        sizes.append([])
-        for each in groups.get(number, ()):
+    for number in sorted(groups):
+        for each in groups[number]:
             new = set(each.parameters) - met
             met |= new
-            sizes[-1].append(sum(trace.parameter_sizes[tensor] for tensor in new))
+            each.learned = sum(trace.parameter_sizes[tensor] for tensor in new)
     unmet: dict[int, int] = defaultdict(int)
     for name, tensor in owners.items():
         if tensor not in met:
@@ -125,7 +115,7 @@ def _parameters(
             index = _index(name, layers)
             number = places.index(index) + 1 if index in places else 0
             unmet[number] += trace.parameter_sizes[tensor]
-    return sizes, dict(unmet)
+    return dict(unmet)
 
 
 def _head(exit_operators: Sequence[dict[str, Any]], head: str) -> dict[str, Any]:

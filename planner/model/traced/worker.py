@@ -51,7 +51,7 @@ def traced(values: dict[str, Any]) -> dict[str, Any]:
     from planner.model.traced.segments import parts_of
 
     torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
+    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     attends: dict[str, Any] = {}
     _give_attention(attends)
     config, auto_class = _config(values)
@@ -117,7 +117,7 @@ def _built(config: Any, auto_class: str) -> tuple[Any, str, str]:
                 module = getattr(transformers, auto_class).from_config(config, dtype=torch.float32, **ways)
             return module.eval(), attention, experts or "eager"
         except Exception as error:
-            said = said or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     raise Untraceable(f"its class does not build on the meta device ({said})")
 
 
@@ -187,7 +187,9 @@ def _recomputes(module: Any, path: str) -> bool:
 
     base, layers = module.base_model, module.get_submodule(path)
     found = getattr(base, "layers", None) if hasattr(base, "layers") else getattr(base, "h", None)
-    return found is layers and all(isinstance(each, GradientCheckpointingLayer) for each in layers)
+    return (
+        found is not None and found is layers and all(isinstance(each, GradientCheckpointingLayer) for each in layers)
+    )
 
 
 def _head(module: Any) -> str:
