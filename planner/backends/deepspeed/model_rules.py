@@ -41,7 +41,7 @@ def _traced_recompute(given: RuleInput) -> str | None:
     return None
 
 
-TRACED_RECOMPUTE = SpaceRule("M22", "transformers 5 modeling_layers.py", _traced_recompute, ("recompute",))
+TRACED_RECOMPUTE = SpaceRule("M42", "transformers 5 modeling_layers.py", _traced_recompute, ("recompute",))
 """About the strategy, unlike the others here."""
 
 
@@ -60,8 +60,8 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("M2", "transformers 5 modeling_deepseek_v3.py, modeling_glm4_moe.py", _mtp),
     SpaceRule("M3", "docs: emit deepspeed", _vision),
     SpaceRule("M4", "deepspeed 0.19.8 runtime/precision_config.py", _precision),
-    SpaceRule("M20", "planner.model.traced", _traced_training),
-    SpaceRule("M21", "transformers 5 modeling_utils.py (_supports_sdpa of the class)", _traced_attention),
+    SpaceRule("M40", "planner.model.traced", _traced_training),
+    SpaceRule("M41", "transformers 5 modeling_utils.py (_supports_sdpa of the class)", _traced_attention),
     SpaceRule("M5", "docs: emit deepspeed", _dropout),
 )
 """Rules that the model and the workload decide alone."""

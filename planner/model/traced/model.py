@@ -52,7 +52,7 @@ def traced_model(data: dict[str, Any], name: str, where: str, lacking: str = "")
     answer = json.loads(_asked(json.dumps(data, sort_keys=True)))
     if "error" in answer:
         raise DocumentInvalid(f"{said} and cannot be traced: {answer['error']}", where=at, hint=_OWN_YAML)
-    return _model(answer["spec"], data, name, where)
+    return model_of_parts(answer["spec"], data, name, where)
 
 
 def how_to_trace() -> str:
@@ -93,7 +93,7 @@ def _asked(config: str) -> str:
     return done.stdout
 
 
-def _model(parts: dict[str, Any], data: dict[str, Any], name: str, where: str) -> ModelSpec:
+def model_of_parts(parts: dict[str, Any], data: dict[str, Any], name: str, where: str) -> ModelSpec:
     kinds = [
         {"attention": {"kind": "traced", "operators": operators}, "num_norms": 0} for operators in parts.pop("kinds")
     ]

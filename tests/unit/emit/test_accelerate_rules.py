@@ -40,16 +40,16 @@ BROKEN: dict[str, Strategy] = {
     "P6": replace(GOOD, overlap_grad_reduce=False),
     "A6 with ZeRO-1": replace(GOOD, zero_stage=1, tp=2),
     "P6 of DDP": replace(GOOD, zero_stage=0, overlap_grad_reduce=False),
-    "M21": GOOD,
-    "M22": replace(GOOD, recompute="full"),
-    "D.M22": replace(GOOD, zero_stage=1, recompute="full"),
+    "M41": GOOD,
+    "M42": replace(GOOD, recompute="full"),
+    "D.M42": replace(GOOD, zero_stage=1, recompute="full"),
 }
 MODELS = {
     "A2": make_moe_model(),
     "A8": make_mla_model(),
     "A9": make_moe_model(),
-    "M21": make_traced_model(attention="eager"),
-    **dict.fromkeys(("M22", "D.M22"), make_traced_model(checkpoints=False)),
+    "M41": make_traced_model(attention="eager"),
+    **dict.fromkeys(("M42", "D.M42"), make_traced_model(checkpoints=False)),
 }
 
 
