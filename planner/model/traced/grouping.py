@@ -89,30 +89,26 @@ def _flow(records: Sequence[Record]) -> _Flow:
 
 
 def _clusters(records: Sequence[Record], segments: Sequence[int], flow: _Flow) -> list[int]:
-    """The number of each record's group: the last of its records that was joined."""
+    """The number of each record's group: that of one of its records."""
     cluster = list(range(len(records)))
-    norms = 0
     for index in range(1, len(records)):  # what a norm module runs in one go
         if records[index].norm and records[index].norm == records[index - 1].norm:
-            norms += 1
-            joined = cluster[index - 1]
-            cluster[index] = joined
-    changed = True
+            cluster[index] = cluster[index - 1]
+    members = {index: [index] for index in range(len(records))}
+    free = [index for index, each in enumerate(records) if each.kind == "pointwise" and not each.norm]
+    joinable, changed = set(free), True
     while changed:
         changed = False
-        for index in range(len(records) - 1, -1, -1):
-            if records[index].kind != "pointwise" or records[index].norm:
-                continue
+        for index in reversed(free):
             readers = flow.readers.get(flow.outputs[index], [])
             targets = {cluster[reader] for reader in readers}
             if len(targets) != 1 or cluster[index] in targets:
                 continue
-            first = readers[0]
-            fits = records[first].kind == "pointwise" and not records[first].norm
-            if fits and segments[first] == segments[index]:
-                old, new = cluster[index], targets.pop()
-                cluster = [new if each == old else each for each in cluster] if old != index else cluster
-                cluster[index] = new
+            if readers[0] in joinable and segments[readers[0]] == segments[index]:
+                target = targets.pop()
+                for each in members.pop(cluster[index]):
+                    cluster[each] = target
+                    members[target].append(each)
                 changed = True
     return cluster
 

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
 from profiles.errors import DocumentInvalid
 from profiles.validation import read_document
@@ -94,6 +95,7 @@ def _asked(config: str) -> str:
 
 
 def model_of_parts(parts: dict[str, Any], data: dict[str, Any], name: str, where: str) -> ModelSpec:
+    """The model of a worker's answer; the trace must count as many parameters as the module has."""
     kinds = [
         {"attention": {"kind": "traced", "operators": operators}, "num_norms": 0} for operators in parts.pop("kinds")
     ]
@@ -109,8 +111,6 @@ def model_of_parts(parts: dict[str, Any], data: dict[str, Any], name: str, where
     }
     document["traced"] |= {"config": json.dumps(data, sort_keys=True)}
     spec = read_document(ModelSpec, document, where)
-    from planner.model.parameters import total_parameters
-
     if total_parameters(spec) != total:
         raise DocumentInvalid(
             f"the trace counts {total_parameters(spec):,} parameters, its module has {total:,}", where=where
