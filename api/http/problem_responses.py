@@ -63,7 +63,7 @@ async def _refused(request: Request, error: AnswerRefused) -> JSONResponse:
 
 async def _parameters(request: Request, error: RequestValidationError) -> JSONResponse:
     """Bad path or query parameters and headers; the framework's own text would echo what was sent."""
-    details: list[Any] = [{**each, "loc": each["loc"][-1:]} for each in error.errors()]
+    details: list[Any] = [{**each, "loc": each["loc"][1:] or each["loc"]} for each in error.errors()]
     problem = problem_details(findings_error(details), request_id_of(request))
     findings = [
         Finding(pointer=each.pointer.removeprefix("/"), detail=each.detail, hint=each.hint) for each in problem.errors

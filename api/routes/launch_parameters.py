@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import StringConstraints
 
-from api.wire.questions import LONGEST_TEXT, MOST_HOST_LINES, EmissionQuestion
+from api.wire.questions import LONGEST_TEXT, MOST_HOST_LINES, MOST_VARIABLES, EmissionQuestion, Variable
 from planner.backends.launch.hosts import read_hosts
 from planner.backends.launch.settings import LaunchSettings
 
@@ -29,6 +29,10 @@ async def launch_settings(  # noqa: PLR0917  # a query parameter is an argument
     files_claim: Annotated[
         Text, Query(description="Kubernetes: a volume claim with the files, instead of a ConfigMap")
     ] = None,
+    env: Annotated[
+        list[Variable] | None,
+        Query(max_length=MOST_VARIABLES, description="NAME=VALUE, a variable of every rank beside the plan's own"),
+    ] = None,
 ) -> LaunchSettings:
     """The settings, checked.  Raises DocumentInvalid."""
     return LaunchSettings(
@@ -39,10 +43,11 @@ async def launch_settings(  # noqa: PLR0917  # a query parameter is an argument
         image=image,
         namespace=namespace,
         files_claim=files_claim,
+        env=tuple(env or ()),
     )
 
 
 def settings_of(question: EmissionQuestion) -> LaunchSettings:
-    """The same of a body, which has no variables.  Raises DocumentInvalid."""
-    place = {name: getattr(question, name) for name in LaunchSettings.__slots__ if name not in ("hosts", "env")}
+    """The same of a body.  Raises DocumentInvalid."""
+    place = {name: getattr(question, name) for name in LaunchSettings.__slots__ if name != "hosts"}
     return LaunchSettings(hosts=read_hosts("\n".join(question.hosts)), **place)

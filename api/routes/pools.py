@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
@@ -13,7 +15,9 @@ from api.routes.operations import add_operation
 from api.service import service_of
 from api.solving.task_runner import TooLong
 from planner.errors import DocumentInvalid
-from planner.operations.pools import POOLS, PoolPart, PoolsRequest, asked_pools
+from planner.operations.pools import POOLS, PoolPart, PoolsRequest, asked_pools, runnable_plan
+from planner.plan.plan import Plan
+from planner.search.pools.plan import PoolsPlan
 
 router = APIRouter(tags=["plans"])
 SPARE = 0.8
@@ -21,7 +25,7 @@ SPARE = 0.8
 
 
 async def create_pools_plan(request: Request, caller: Planner) -> Response:
-    """Searched in a process of the pool; nothing is stored."""
+    """Searched in a process of the pool; a plan that a back-end runs is stored."""
     service = service_of(request)
     question = await read_document(request, PoolsRequest, service.settings.body_limit_bytes)
     limit_s = service.settings.synchronous_s
@@ -30,9 +34,18 @@ async def create_pools_plan(request: Request, caller: Planner) -> Response:
         content = await service.searches.run(POOLS.task, asked.model_dump(mode="json"), limit_s)
     except TooLong:
         raise ServiceBusy(
-            f"the search takes longer than {limit_s:g} s", hint="pin fields, or plan on your machine: plan --pool"
+            f"the search takes longer than {limit_s:g} s", hint="pin fields, or ask for fewer devices"
         ) from None
+    runnable = await to_thread.run_sync(lambda: of_its_back_end(content))
+    if runnable is not None:
+        await service.audit.begin(request, caller)
+        await to_thread.run_sync(lambda: service.store.save_plan(runnable))
     return Response(content, media_type="application/json")
+
+
+def of_its_back_end(content: bytes) -> Plan | None:
+    """The plan of an answer as its back-end runs it; None of one for study."""
+    return runnable_plan(PoolsPlan.model_validate(json.loads(content)["plan"]))
 
 
 def resolved(resolver: Resolver, question: PoolsRequest, most_s: float) -> PoolsRequest:

@@ -24,16 +24,27 @@ FLAG_POINTERS = {
     "--model": "/model",
     "--cluster": "/cluster",
     "--devices": "/devices",
-    "--pool": "/devices",
+    "--pool": "/pools",
     "--workload": "/workload",
     "--global-batch-size": "/workload/global_batch_size",
     "--sequence-length": "/workload/sequence_length",
     "--precision": "/workload/precision",
+    "--fp8-recipe": "/workload/fp8_recipe",
     "--optimizer": "/workload/optimizer",
+    "--optimizer-states": "/workload/optimizer_states",
+    "--source-length": "/workload/source_length",
+    "--images": "/workload/images_per_sample",
+    "--audio-clips": "/workload/audio_clips_per_sample",
+    "--routing": "/workload/routing",
+    "--training": "/workload/training",
+    "--sequences": "/workload/sequences",
     "--strategy": "/strategy",
     "--layers": "/chunk_layers",
     "--pin": "/constraints/pins",
     "--why-not": "why_not",
+    "--from": "/text",
+    "--vocab-size": "/vocab_size",
+    "--emit": "backend",
     "--forbid": "/constraints/forbids",
     "--backend": "/constraints/backends",
     "--memory-margin": "/constraints/memory_margin_fraction",
@@ -63,6 +74,7 @@ FLAG_POINTERS = {
     "--image": "image",
     "--namespace": "namespace",
     "--files-claim": "files_claim",
+    "--env": "env",
 }
 """What the planner calls a part of a question (by its flag) -> where that part is in a request."""
 
@@ -140,13 +152,13 @@ def _findings(error: MeshwrightError) -> tuple[Finding, ...]:
 
 
 def _pointer(where: str) -> str:
-    """``--devices`` and ``body#/pools/0`` as a pointer; anything else as it is."""
+    """``--devices``, ``body#/pools/0`` and ``workload#/routing`` as a pointer; anything else as it is."""
     flag = where.split(" ", maxsplit=1)[0]
     if flag in FLAG_POINTERS:
         return FLAG_POINTERS[flag]
     head, hash_sign, pointer = where.partition("#")
     if hash_sign:
-        return (head if head.startswith("/") else "") + pointer
+        return (f"/{head}" if head == "workload" else head if head.startswith("/") else "") + pointer
     return "" if where == "body" else where
 
 

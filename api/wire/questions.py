@@ -18,6 +18,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """Models, clusters and profiles are named like labels; a name is never a path or an address."""
 MOST_HOST_LINES = 1_000
 LONGEST_TEXT = 300
+MOST_VARIABLES = 200
 
 ModelPart = Annotated[
     Name | dict[str, Any],
@@ -38,6 +39,8 @@ BackEndPart = Annotated[str, StringConstraints(pattern=BACKEND_PATTERN, max_leng
 """``NAME`` or ``NAME==RELEASE``; which names there are, the registry says."""
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Text = Annotated[str, StringConstraints(max_length=LONGEST_TEXT)]
+Variable = Annotated[str, StringConstraints(max_length=4_096, pattern=r"^[A-Za-z_][A-Za-z0-9_]*=")]
+"""``NAME=VALUE``."""
 
 CalibrationPart = Annotated[
     Annotated[str, StringConstraints(pattern="^[0-9a-f]{4,64}$")] | dict[str, Any],
@@ -158,6 +161,9 @@ class EmissionQuestion(Document):
     namespace: Text | None = Field(default=None, description="Kubernetes: the namespace")
     files_claim: Text | None = Field(
         default=None, description="Kubernetes: a volume claim with the files, instead of a ConfigMap"
+    )
+    env: tuple[Variable, ...] = Field(
+        default=(), max_length=MOST_VARIABLES, description="variables of every rank beside the plan's own"
     )
 
     @model_validator(mode="before")

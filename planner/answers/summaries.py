@@ -20,9 +20,10 @@ def model_summary(name: str, spec: ModelSpec) -> dict[str, Any]:
         "parameters": total_parameters(spec),
         "active_parameters": active_parameters(spec),
         "num_layers": spec.num_layers,
+        "encoder_layers": spec.encoder.num_layers if spec.encoder else 0,
         "hidden_size": spec.hidden_size,
         "vocab_size": spec.vocab_size,
-        "max_sequence_length": spec.max_sequence_length,
+        "max_sequence_length": spec.position_limit,
         "num_experts": max((kind.moe.num_experts for kind in spec.layer_kinds if kind.moe), default=0),
     }
 

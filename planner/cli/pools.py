@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ from planner.cli.workload_flags import WorkloadFlags
 from planner.errors import BackEndRefused, Conflict, DocumentInvalid
 
 if TYPE_CHECKING:
-    from planner.search.pools.plan import PoolsPlan
+    from planner.operations.pools import PoolsPlanned
+    from planner.operations.service import Service
     from planner.search.pools.problem import PoolsProblem
     from profiles.cluster import Cluster
 
@@ -109,13 +111,19 @@ def pools_problem(model: str, clusters: tuple[Cluster, ...], work: WorkloadFlags
     from planner.model.load import load_model
     from planner.search.pools.problem import complete_pools_problem
 
-    return complete_pools_problem(load_model(model), clusters, read_workload(work), read_constraints(space))
+    spec = load_model(model)
+    return complete_pools_problem(spec, clusters, read_workload(work, model=spec), read_constraints(space))
 
 
-def answer_pools(problem: PoolsProblem, time_limit_s: float | None, wanted: Wanted) -> None:
-    """Plan, write and print.  Raises NoFeasiblePlan, BudgetSpent, and what writing launch files raises."""
+def answer_pools(
+    service: Service, problem: PoolsProblem, time_limit_s: float | None, wanted: Wanted, *, keep: bool
+) -> None:
+    """Plan, store, write and print.
+
+    Raises NoFeasiblePlan, BudgetSpent, and what storing and writing launch files raise.
+    """
     from planner.cli.render.pools import pools_report
-    from planner.operations.pools import pools_plan
+    from planner.operations.pools import POOLS, PoolsPlanned, pools_request, runnable_plan
     from planner.operations.reading import write_file
 
     names = ", ".join(
@@ -123,27 +131,38 @@ def answer_pools(problem: PoolsProblem, time_limit_s: float | None, wanted: Want
         for name, cluster in zip(problem.pool_names(), problem.clusters, strict=True)
     )
     talk(f"checked: {problem.model.name} on {names}", quiet=wanted.quiet)
-    planned = pools_plan(problem, time_limit_s)
-    plan, wall_s = planned.plan, planned.wall_s
-    talk(f"searched in {wall_s:.2f} s, gap {plan.gap:.2%}; plans over several pools are not stored", quiet=wanted.quiet)
+    start_s = time.perf_counter()
+    found = service.call(POOLS, pools_request(problem, time_limit_s), keep=keep)
+    plan, wall_s = found.plan, time.perf_counter() - start_s
+    planned = PoolsPlanned(plan, runnable_plan(plan), wall_s)
+    talk(f"searched in {wall_s:.2f} s, gap {plan.gap:.2%}", quiet=wanted.quiet)
+    if planned.runnable is None:
+        talk("a plan for study, which is not stored; name --backend for one that runs", quiet=wanted.quiet)
+    elif kept := service.kept(planned.plan_id):
+        stored = kept.partition(";")[0]
+        talk(f"{stored}; next: meshwright plans show {planned.plan_id[:12]}", quiet=wanted.quiet)
     if wanted.plan_out is not None:
-        write_file(wanted.plan_out, to_json(plan.model_dump(mode="json")))
+        whole = plan if planned.runnable is None else planned.runnable
+        write_file(wanted.plan_out, to_json(whole.model_dump(mode="json")))
     document = plan.model_dump(mode="json", exclude={"problem"})
     document["search"]["wall_s"] = wall_s
-    data = {"plan_id": plan.plan_id, "problem_id": problem.problem_id, **document}
+    data = {"plan_id": planned.plan_id, "problem_id": problem.problem_id, **document}
     done = Afterwards()
     if wanted.emitted:
-        done.attempt(lambda: done.emissions.append(_emitted(plan, wanted)))
+        done.attempt(lambda: done.emissions.append(_emitted(service, planned, wanted)))
         data["emissions"] = done.emissions
     lines = [line for emission in done.emissions for line in emission_lines(emission)]
-    write_answer(data, wanted.output, lambda: pools_report(plan, wall_s, lines))
+    write_answer(data, wanted.output, lambda: pools_report(planned, lines))
+    service.end()
     if done.failure is not None:
         raise done.failure
 
 
-def _emitted(plan: PoolsPlan, wanted: Wanted) -> dict[str, Any]:
+def _emitted(service: Service, planned: PoolsPlanned, wanted: Wanted) -> dict[str, Any]:
     """Launch files of the back-end that the stages were planned for.  Raises what writing them raises."""
     from planner.operations.pools import pools_emission
 
-    view = pools_emission(plan, wanted.launcher)
-    return emission_data(view, view.write(wanted.directory(wanted.emitted[0])))
+    view = pools_emission(planned, wanted.launcher)
+    folder = view.write(wanted.directory(wanted.emitted[0]))
+    service.wrote(view)
+    return emission_data(view, folder)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.backend_names import ANY
 from planner.cli.options import ObjectiveChoice, PreferChoice
-from planner.cli.sample_size import counted
+from planner.cli.sample_size import sample_tokens
 from planner.cli.workload_flags import WorkloadFlags
 from planner.errors import DocumentInvalid
 from planner.strategy.fields import Value
 
 if TYPE_CHECKING:
     from planner.model.megatron_args import LaunchJob
+    from planner.model.spec import ModelSpec
     from planner.question.problem import Constraints, Objective, Problem, Workload
 
 LARGEST_COUNT = 10**12
@@ -63,20 +64,25 @@ def build_problem(flags: ProblemFlags) -> Problem:
     script = flags.script or megatron_script(flags.model)
     constraints, objective = read_constraints(flags.space), read_objective(flags.space)
     model = script.model if script else model_of(flags.model)
-    asked = read_workload(counted(flags.work, model), script.workload if script else {})
+    asked = read_workload(flags.work, script.workload if script else {}, model)
     cluster = cluster_of(flags.cluster or "", flags.devices or (script.num_devices if script else None))
     profile = chosen_profile(flags.profile, cluster.pools[0].device)
     calibration = None if flags.calibration is None else chosen_calibration(flags.calibration)
     return asked_problem(model, cluster, asked, constraints, objective, profile, calibration)
 
 
-def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:
-    """What a launch script says, overlaid with the workload file, overlaid with flags.  Raises DocumentInvalid."""
+def read_workload(
+    flags: WorkloadFlags, script: Mapping[str, Any] | None = None, model: ModelSpec | None = None
+) -> Workload:
+    """What a launch script says, overlaid with the workload file, overlaid with flags.
+
+    ``model``: whose samples ``--sample`` counts.  Raises DocumentInvalid.
+    """
     from planner.operations.reading import read_yaml
     from planner.question.problem import Workload
     from profiles.validation import read_document
 
-    if flags.sample is not None:
+    if flags.sample is not None and model is None:
         hint = "use --sequence-length with the tokens that `meshwright models show M --sample FxHxW` gives"
         raise DocumentInvalid("a sample of pixels has no tokens here", where="--sample", hint=hint)
     whole_number(flags.global_batch_size, "--global-batch-size")
@@ -86,9 +92,9 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
     if flags.file is not None:
         data = read_yaml(flags.file)
         if isinstance(data, dict):
-            data = {**(script or {}), **data, **overrides}
+            data = _with_sample({**(script or {}), **data, **overrides}, flags, model)
         return read_document(Workload, data, str(flags.file))
-    overrides = {**(script or {}), **overrides}
+    overrides = _with_sample({**(script or {}), **overrides}, flags, model)
     missing = [f"--{key.replace('_', '-')}" for key in ("global_batch_size", "sequence_length") if key not in overrides]
     if missing:
         raise DocumentInvalid(
@@ -97,6 +103,17 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
             hint=f"give --workload FILE, or {' and '.join(missing)}",
         )
     return read_document(Workload, overrides, "the workload's flags")
+
+
+def _with_sample(said: dict[str, Any], flags: WorkloadFlags, model: ModelSpec | None) -> dict[str, Any]:
+    """With the sequence that ``--sample`` makes beside the text that is said.  Raises DocumentInvalid."""
+    if flags.sample is None or model is None:
+        return said
+    if flags.sequence_length is not None:
+        raise DocumentInvalid("a sample has one length", where="--sample --sequence-length", hint="drop one of the two")
+    text = said.get("source_length")
+    tokens = sample_tokens(model, flags.sample, text if isinstance(text, int) and text > 0 else None)
+    return {**said, "sequence_length": tokens}
 
 
 def read_constraints(space: SpaceFlags) -> Constraints:

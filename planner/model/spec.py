@@ -19,7 +19,7 @@ from planner.model.layer_parts import PartSpec
 from planner.model.layer_rows import RowsSpec
 from planner.model.mixers import TokenMixer
 from planner.model.mixers.cross import CrossAttentionSpec
-from planner.model.mixers.kinds import NormKind
+from planner.model.mixers.kinds import Modality, NormKind
 from planner.model.mixers.mamba import Mamba2Spec
 from planner.model.mixers.softmax import AttentionSpec
 from planner.model.mixers.tower_cross import TowerCrossSpec
@@ -49,8 +49,9 @@ __all__ = [
 ]
 
 NormPlacement = Literal["pre", "post_branch", "post_residual"]
-Modality = Literal["vision", "audio"]
 PositionKind = Literal["rope", "learned", "alibi", "none"]
+UNBOUNDED = 1 << 20
+"""``max_sequence_length`` of a class that has no positions of its own; nothing is as long as it."""
 
 
 class LayerSpec(Document):
@@ -324,6 +325,16 @@ class ModelSpec(Document):
         """The modality of the tower to which layers of the decoder attend, if any do."""
         crossed = (kind.attention.modality for kind in self.layer_kinds if isinstance(kind.attention, TowerCrossSpec))
         return next(crossed, None)
+
+    @property
+    def position_limit(self) -> int | None:
+        """Tokens for which the model has positions; None where a bias by distance or a state stands for them (T5)."""
+        plain = any(
+            isinstance(kind.attention, AttentionSpec) and kind.attention.position_bias is None
+            for kind in self.layer_kinds
+        )
+        placed = plain or self.position != "none" or self.learned_positions > 0
+        return self.max_sequence_length if placed or self.max_sequence_length != UNBOUNDED else None
 
     @property
     def towers(self) -> tuple[Tower, ...]:

@@ -1,7 +1,8 @@
 """A child process that opens the database while this one searches, and stores the plan that is found.
 
-Opening one (SQLAlchemy, the schema) takes as long as a small search, which need not wait for it.  A child that cannot
-store the plan leaves it to the parent, which meets the same error.
+Importing what opens one (SQLAlchemy) takes as long as reading a question and a small search: the child is started at
+once and imports beside them.  It touches no database before the question is known to be one.  A child that cannot store
+the plan leaves it to the parent, which meets the same error.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from planner.plan.plan import Plan
 
 
+_OPEN = b"o"
+
+
 class Keeper:
     """Stores one plan in the database at ``database`` (``planner.store.open_store``)."""
 
@@ -25,6 +29,11 @@ class Keeper:
         self._read, self._write = os.pipe()
         self._kept = Beside(self._keep, forks=True)
         os.close(self._read)
+
+    def open(self) -> None:
+        """Let the child open the database."""
+        with suppress(BrokenPipeError):
+            os.write(self._write, _OPEN)
 
     def save(self, plan: Plan, wall_s: float | None) -> bool:
         """Hand the plan over and wait: whether it is stored."""
@@ -43,9 +52,13 @@ class Keeper:
     def _keep(self) -> bool:
         if os.getpid() == self._parent:
             return False
+        import planner.store.repository  # noqa: F401  # what takes long of opening one
         from planner.store import open_store
 
         os.close(self._write)
-        with open_store(self._database) as store, os.fdopen(self._read, "rb") as sent:
-            store.save_plan(*pickle.load(sent))
+        with os.fdopen(self._read, "rb") as sent:
+            if sent.read(1) != _OPEN:
+                return False
+            with open_store(self._database) as store:
+                store.save_plan(*pickle.load(sent))
         return True

@@ -15,6 +15,7 @@ from planner.errors import DocumentInvalid
 from planner.operations.emit import EmissionView, emission_view
 from planner.operations.operation import Operation, Session
 from planner.operations.question import Devices, cluster_of, model_of
+from planner.plan.plan import Plan
 from planner.question.problem import Constraints, Workload
 from planner.search.pools.assemble import assemble_pools_plan
 from planner.search.pools.find import find_assignment
@@ -53,7 +54,7 @@ class PoolsRequest(Document):
 class PoolsAnswerView(Document):
     """The plan, and its launch files where they were asked for."""
 
-    plan_id: str
+    plan_id: str = Field(description="of the stored plan of its back-end, as in files; a plan for study is not stored")
     problem_id: str
     plan: PoolsPlan
     emission: EmissionView | None
@@ -61,45 +62,67 @@ class PoolsAnswerView(Document):
 
 @dataclass(frozen=True, slots=True)
 class PoolsPlanned:
-    """A plan over pools, and how long it was searched for."""
+    """A plan over pools, as a back-end runs it (None: a plan for study), and how long it was searched for."""
 
     plan: PoolsPlan
+    runnable: Plan | None
     wall_s: float
+
+    @property
+    def plan_id(self) -> str:
+        """The id of the plan that is stored and that files are of; of a plan for study its own."""
+        return self.plan.plan_id if self.runnable is None else self.runnable.plan_id
 
 
 def pools_plan(problem: PoolsProblem, time_limit_s: float | None = None) -> PoolsPlanned:
     """The best plan.  Raises NoFeasiblePlan, BudgetSpent, DocumentInvalid."""
     start_s = time.perf_counter()
     plan = assemble_pools_plan(problem, find_assignment(problem, time_limit_s))
-    return PoolsPlanned(plan, time.perf_counter() - start_s)
+    return PoolsPlanned(plan, runnable_plan(plan), time.perf_counter() - start_s)
 
 
-def pools_emission(plan: PoolsPlan, launcher: LauncherName) -> EmissionView:
+def runnable_plan(plan: PoolsPlan) -> Plan | None:
+    """The plan as its back-end runs it, which is what is stored; None of a plan for study."""
+    return None if plan.strategy is None else launchable_plan(plan)
+
+
+def pools_emission(planned: PoolsPlanned, launcher: LauncherName) -> EmissionView:
     """Launch files of the back-end that the stages were planned for.
 
     Raises DocumentInvalid for a plan for study, BackEndRefused for a launcher of equal nodes.
     """
-    demand_back_end(plan.problem)
-    return emission_view(PlanThere(launchable_plan(plan), None), launcher, LaunchSettings())
+    if planned.runnable is None:
+        raise for_study()
+    return emission_view(PlanThere(planned.runnable, None), launcher, LaunchSettings())
+
+
+def pools_request(problem: PoolsProblem, time_limit_s: float | None) -> PoolsRequest:
+    """A question that is complete as a request; the limits of requests are a service's."""
+    return PoolsRequest.model_construct(
+        model=problem.model.model_dump(mode="json"),
+        pools=tuple(PoolPart.model_construct(cluster=each.model_dump(mode="json")) for each in problem.clusters),
+        workload=problem.workload,
+        constraints=problem.constraints,
+        time_limit_s=time_limit_s,
+    )
 
 
 def asked_pools(asked: PoolsRequest) -> PoolsProblem:
     """The question, its names and documents resolved.  Raises NotFound, DocumentInvalid, BackEndRefused."""
     clusters = tuple(_one_pool(cluster_of(part.cluster, part.devices)) for part in asked.pools)
     problem = complete_pools_problem(model_of(asked.model), clusters, asked.workload, asked.constraints)
-    if asked.launcher is not None:
-        demand_back_end(problem)
+    if asked.launcher is not None and not problem.alike:
+        raise for_study()
     return problem
 
 
-def demand_back_end(problem: PoolsProblem) -> None:
-    """Raise DocumentInvalid for a plan for study, which has no launch files."""
-    if not problem.alike:
-        raise DocumentInvalid(
-            "no back-end runs stages with devices and sub-meshes of their own",
-            where="/constraints/backends",
-            hint="name a back-end that runs alike stages on unequal devices, for example native",
-        )
+def for_study() -> DocumentInvalid:
+    """The error of a plan for study, which has no launch files."""
+    return DocumentInvalid(
+        "no back-end runs stages with devices and sub-meshes of their own",
+        where="/constraints/backends",
+        hint="name a back-end that runs alike stages on unequal devices, for example native",
+    )
 
 
 def _one_pool(cluster: Cluster) -> Cluster:
@@ -112,9 +135,12 @@ def _one_pool(cluster: Cluster) -> Cluster:
 
 def _work(session: Session, asked: PoolsRequest) -> PoolsAnswerView:
     problem = asked_pools(asked)
-    plan = pools_plan(problem, asked.time_limit_s).plan
-    emission = None if asked.launcher is None else pools_emission(plan, asked.launcher)
-    return PoolsAnswerView(plan_id=plan.plan_id, problem_id=problem.problem_id, plan=plan, emission=emission)
+    planned = pools_plan(problem, asked.time_limit_s)
+    if planned.runnable is not None:
+        # Its question is about the devices that are used alone: no later search may take it for that one's answer.
+        session.keep(planned.runnable, None)
+    emission = None if asked.launcher is None else pools_emission(planned, asked.launcher)
+    return PoolsAnswerView(plan_id=planned.plan_id, problem_id=problem.problem_id, plan=planned.plan, emission=emission)
 
 
 POOLS = Operation(
@@ -122,7 +148,7 @@ POOLS = Operation(
     summary="One pipeline over several kinds of devices, with launch files where a back-end runs it",
     description="Stages on unequal devices, with the bound of the search.  With one back-end in"
     " `constraints.backends` the stages are\nalike in what it needs equal, and `launcher` gives their files; other"
-    " back-ends say why not.  Such plans are not stored.",
+    " back-ends say why not.  A plan of a back-end is stored and named by\n`plan_id`; one for study is not.",
     request=PoolsRequest,
     answer=PoolsAnswerView,
     work=_work,
@@ -140,6 +166,7 @@ POOLS = Operation(
         "constraints": {"backends": ["native"], "pins": {"num_microbatches": 8}},
         "launcher": "slurm",
     },
+    changes=True,
     searches=lambda asked: True,
     command="plan",
 )

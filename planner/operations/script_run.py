@@ -77,10 +77,11 @@ def why_not_script(plan: Plan, said: SaidScript) -> tuple[WhyNot, LaunchJob]:
     other = [name for name in shapes if mine.get(name) != its.get(name)]
     if other:
         words = ", ".join(f"{name} {mine.get(name)} and not {its.get(name)}" for name in other)
+        here = said.sent is None
         raise DocumentInvalid(
             f"the script trains another model than the plan: {words}",
-            where="--why-not" if said.sent is None else "/text",
-            hint="ask about a plan of this model: meshwright plan --from SCRIPT",
+            where="--why-not" if here else "/text",
+            hint="ask about a plan of this model" + (": meshwright plan --from SCRIPT" if here else ""),
         )
     return why_not_run(plan, _held(plan, job), job.chunk_layers, script_backend(job)), job
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from planner.errors import Conflict, MeshwrightError, NotFound
+from planner.errors import Conflict, DocumentInvalid, MeshwrightError, NotFound
 
 if TYPE_CHECKING:
     from planner.operations.emit import EmissionView
@@ -172,16 +172,22 @@ class LocalService:
         if (keeper and keeper.save(plan, wall_s)) or self._attempt(lambda: self._stored().save_plan(plan, wall_s)):
             self._kept[plan.plan_id] = True
 
-    def _keeping(self, processes: int) -> None:
+    def start_keeper(self, processes: int) -> None:
+        """Start the process that will store a plan, if one may.  Raises DocumentInvalid for what is no database."""
         from planner.operations.keeper import Keeper
         from planner.search.beside import can_fork
         from planner.store.address import database_url, sqlite_path
 
         address = database_url(self._database)
         in_memory = address.startswith("sqlite") and sqlite_path(address) is None
-        if self._store is None and not in_memory and can_fork(processes):
+        if self._keeper is None and self._store is None and not in_memory and can_fork(processes):
             self._keeper = Keeper(self._database)
             self._opened.callback(self._keeper.stop)
+
+    def _keeping(self, processes: int) -> None:
+        self.start_keeper(processes)
+        if self._keeper is not None:
+            self._keeper.open()
 
     def _known(self, problem: Problem) -> Plan | None:
         from planner.store.errors import StoreError
@@ -215,13 +221,19 @@ class LocalService:
 
 @contextmanager
 def opened_service(
-    server: str | None, database: str | None = None, *, only_here: Mapping[str, bool] | None = None, instead: str = ""
+    server: str | None,
+    database: str | None = None,
+    *,
+    only_here: Mapping[str, bool] | None = None,
+    instead: str = "",
+    keeps: bool = False,
 ) -> Iterator[Service]:
     """Who does what a command asks: the service that ``--server`` or the environment names, else this machine.
 
-    ``only_here``: flags that no service knows, and whether they are given; ``instead``: what to do then.  Raises
-    Conflict for such a flag, or for ``--server`` with ``--database``, DocumentInvalid for what is no address; at the
-    end of the block, why a new plan could not be stored.
+    ``only_here``: flags that no service knows, and whether they are given; ``instead``: what to do then.
+    ``keeps``: a new plan will be stored, so what takes long of opening the database may begin.  Raises Conflict for
+    such a flag, or for ``--server`` with ``--database``, DocumentInvalid for what is no address; at the end of the
+    block, why a new plan could not be stored.
     """
     if server and database is not None:
         raise Conflict(
@@ -229,7 +241,10 @@ def opened_service(
         )
     address = server if server is not None or database is not None else os.environ.get(SERVER_VARIABLE)
     with ExitStack() as opened:
-        service: Service = LocalService(database, opened)
+        service: Service = (here := LocalService(database, opened))
+        if keeps and not address:
+            with suppress(DocumentInvalid):  # told once the question is known to be one
+                here.start_keeper(2)
         if address:
             service = opened.enter_context(_client()(address))
             _refuse(service, only_here or {}, instead)

@@ -62,7 +62,7 @@ from planner.predict.cost.two_sequences import keys_by_kind
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import replayed_shares
 from planner.predict.physics.physics import Physics
-from planner.predict.trained_operators import trained_operators
+from planner.predict.trained_operators import layer_as_run, trained_operators
 from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.schedules import V_SCHEDULES
 from planner.strategy.strategy import Relief, Strategy
@@ -158,9 +158,10 @@ class _Bill:
         keyed = self.costs.keyed(self.row)
         self.table: ModelCost = keyed[0]
         self.cost: RowCost = self.costs.rows(self.row, keyed)
-        kinds, training = range(len(self.model.layer_kinds)), problem.workload.trained
+        kinds, workload = range(len(self.model.layer_kinds)), problem.workload
+        training = workload.trained
         self.keyed = keys_by_kind(self.model, self.table.keys)
-        self.kinds = [trained_operators(layer_operators(self.model, kind), training) for kind in kinds]
+        self.kinds = [trained_operators(layer_as_run(self.model, kind, workload), training) for kind in kinds]
         self.references = [layer_operators(self.model, kind) for kind in kinds] if training.runs_reference else []
 
     def traffic(self) -> tuple[Traffic, ...]:
@@ -270,7 +271,7 @@ class _Bill:
             size = float(each.size_bytes[0]) if each.happens[0] else 0.0
             return Traffic(axis, each.operation, stage, group, times * size, calls)
 
-        for each in step_exchanges(total, parallel, workload, framework):
+        for each in step_exchanges(total, parallel, workload, framework, self.hardware.pool.device.architecture):
             times = self._gathers(each)
             yield line(each, times, times * self._calls(each, total, parallel))
         for unit in units:

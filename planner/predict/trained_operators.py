@@ -18,8 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from planner.model.mixers.tower_cross import TowerCrossSpec
 from planner.model.operator import Operator, Shard
+from planner.model.operators import layer_operators
+from planner.model.spec import ModelSpec
 from planner.predict.memory.framework_kept import separate_outputs
+from planner.question.problem import Workload
 from planner.question.training import AdapterTarget, Training
 
 DORA_BYTES = 6.0
@@ -45,6 +49,26 @@ SPLIT: dict[Shard, _Pair] = {
     "replicated": _Pair("replicated", "replicated", "sequence"),
 }
 """As Megatron-Core's LoRA splits them: the narrow side stays whole, the wide one as its matrix."""
+
+
+def layer_as_run(model: ModelSpec, kind: int, workload: Workload) -> tuple[Operator, ...]:
+    """Operators of a layer kind as the samples have it run.
+
+    A layer that attends to a tower is passed over where no sample has items of it (transformers 5.23
+    models/mllama/modeling_mllama.py, MllamaTextModel.forward): its weights are held and do no work.
+    """
+    operators = layer_operators(model, kind)
+    if not passed_over(model, kind, workload):
+        return operators
+    no_rows = {"tokens_per_token": 0.0, "in_features": 0, "out_features": 0, "flops": 0.0}
+    nothing = {"read_width": 0, "write_width": 0, "saved_width": 0.0}
+    return tuple(replace(operator, **no_rows, **nothing) for operator in operators if operator.parameters)
+
+
+def passed_over(model: ModelSpec, kind: int, workload: Workload) -> bool:
+    """Whether no sample runs a layer kind: it attends to a tower whose items the samples have none of."""
+    mixer = model.layer_kinds[kind].attention
+    return isinstance(mixer, TowerCrossSpec) and not workload.items_per_sample(mixer.modality)
 
 
 def trained_operators(operators: Sequence[Operator], training: Training, *, fused: bool = True) -> tuple[Operator, ...]:

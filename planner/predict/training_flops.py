@@ -19,7 +19,7 @@ from planner.model.operator import Operator
 from planner.model.operators import embedding_operators, head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
 from planner.predict.packed_rows import documents_of, real_tokens_per_step
-from planner.predict.trained_operators import paired_head, trained_operators
+from planner.predict.trained_operators import paired_head, passed_over, trained_operators
 from planner.question.problem import Workload
 from planner.question.source import source_of
 
@@ -43,6 +43,10 @@ def training_flops_per_token(model: ModelSpec, workload: Workload) -> float:
     if two and isinstance(sequence, int):
         source = source_of(model, workload)
     whole = model_flops_per_token(model, sequence, source_length=source)
+    for run in model.layer_runs:
+        if passed_over(model, run.kind, workload):
+            idle = (forward_flops(each, sequence, source_length=source) for each in layer_operators(model, run.kind))
+            whole -= 3.0 * run.count * sum(idle)
     if not training.adapters and training.task != "reward" and not training.runs_reference:
         return whole
     head = paired_head(head_operators(model), training)

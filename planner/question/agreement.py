@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from planner.model.spec import Modality, ModelSpec
+from planner.model.spec import ModelSpec
 from planner.question.routing import of_other_experts
 from planner.question.source import beside_a_tower, beside_an_encoder, of_a_denoiser
 from planner.question.training import EVERY_TOWER
+from planner.question.work_kind import ITEMS
 
 if TYPE_CHECKING:
     from planner.question.problem import Workload
@@ -22,8 +22,6 @@ HINTS = {
     "/workload/images_per_sample": "leave images_per_sample out, or name a model that reads images",
     "/workload/audio_clips_per_sample": "leave audio_clips_per_sample out, or name a model that hears audio",
 }
-ITEMS: Mapping[Modality, str] = {"vision": "images_per_sample", "audio": "audio_clips_per_sample"}
-"""What a workload says of the items that a tower reads."""
 
 
 def contradictions(model: ModelSpec, workload: Workload) -> tuple[tuple[str, str], ...]:

@@ -67,3 +67,8 @@ _ALL = (
 )  # fmt: skip
 FP8_RECIPES: Mapping[str, Fp8Recipe] = MappingProxyType({each.name: each for each in _ALL})
 """Every recipe by its name."""
+
+
+def usual_recipe(architecture: str) -> Fp8RecipeName:
+    """What is written where nobody says a recipe: MXFP8 where there are kernels for it, else one scale a tensor."""
+    return "mxfp8" if architecture.lower().startswith(FP8_RECIPES["mxfp8"].architectures) else "tensorwise"

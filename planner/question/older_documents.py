@@ -3,6 +3,9 @@
 Version 1 of a question had two words for the software that runs a plan: ``constraints.target`` (whose rules) and
 ``framework`` (whose kernels, launches and memory).  Version 2 has one, ``constraints.backends``.
 
+Until November 2026 a workload could say images or clips of a model without a tower for them.  They had no effect, so
+they are left out.
+
 Stored documents say their version.  What somebody wrote by hand may not: there the old words tell.
 """
 
@@ -10,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from planner.question.work_kind import ITEMS
 
 BACKEND_OF_FRAMEWORK = {
     "tuned": "unrestricted",
@@ -38,9 +43,10 @@ def constraints_of_today(data: Any) -> Any:
 
 
 def problem_of_today(data: Any) -> Any:
-    """A question with its target and framework as one back-end."""
+    """A question with its target and framework as one back-end, and no items that no tower reads."""
     if not isinstance(data, Mapping):
         return data
+    data = _without_unread_items(data)
     constraints = data.get("constraints", {})
     if not isinstance(constraints, Mapping) or "backends" in constraints:
         return data
@@ -61,8 +67,12 @@ def plan_of_today(data: Any) -> Any:
         data = {name: value for name, value in data.items() if name != "simulated_step_time_s"}
     if isinstance(data, Mapping) and _is_estimate(data) and data.get("lower_bound_s") is not None:
         data = {**data, "lower_bound_s": None, "gap": None}
-    if not isinstance(data, Mapping) or not _is_first(data):
+    if not isinstance(data, Mapping):
         return data
+    if not _is_first(data):
+        asked = data.get("problem")
+        read = _without_unread_items(asked) if isinstance(asked, Mapping) else asked
+        return data if read is asked else {**data, "problem": read}
     problem = problem_of_today(data.get("problem"))
     constraints = problem.get("constraints") if isinstance(problem, Mapping) else None
     if not isinstance(constraints, Mapping) or "backends" not in constraints:
@@ -73,7 +83,24 @@ def plan_of_today(data: Any) -> Any:
 
 def has_older_words(body: str) -> bool:
     """Whether the canonical JSON of a plan of today's version may be one that ``plan_of_today`` upgrades."""
-    return '"simulated_step_time_s":' in body or '"bounded":0,' in body
+    items = ('"vision":null' in body and '"images_per_sample":0' not in body) or '"audio_clips_per_sample":' in body
+    return items or '"simulated_step_time_s":' in body or '"bounded":0,' in body
+
+
+def _without_unread_items(problem: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The question itself, or one whose workload says no images or clips that the model has no tower for.
+
+    Only text is upgraded: a question that is made of documents says what its caller means, and is refused.
+    """
+    model, workload = problem.get("model"), problem.get("workload")
+    if not isinstance(model, Mapping) or not isinstance(workload, Mapping):
+        return problem
+    further = model.get("further_towers") or ()
+    towers = {tower.get("modality") for tower in further if isinstance(tower, Mapping)}
+    if model.get("vision") is not None:
+        towers.add("vision")
+    unread = [field for modality, field in ITEMS.items() if workload.get(field) and modality not in towers]
+    return {**problem, "workload": {**workload, **dict.fromkeys(unread, 0)}} if unread else problem
 
 
 def _is_estimate(plan: Mapping[str, Any]) -> bool:

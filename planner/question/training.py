@@ -10,7 +10,7 @@ for each sample; DPO also runs a frozen reference model forward.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -24,7 +24,7 @@ AdapterTarget = Literal["q", "k", "v", "o", "gate", "up", "down"]
 BaseStorage = Literal["bf16", "int8", "nf4", "gptq"]
 
 ALL_LINEAR = "all-linear"
-EVERY_TOWER: tuple[Modality, ...] = ("vision", "audio")
+EVERY_TOWER: tuple[Modality, ...] = get_args(Modality)
 EVERY_TARGET: tuple[AdapterTarget, ...] = ("q", "k", "v", "o", "gate", "up", "down")
 STORED_BYTES: dict[str, float] = {
     "bf16": 2.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -16,6 +17,8 @@ from planner.question.training import PRETRAIN, Training
 from profiles.document import Document
 
 Precision = Literal["bf16", "fp16", "fp8"]
+ITEMS: Mapping[Modality, str] = {"vision": "images_per_sample", "audio": "audio_clips_per_sample"}
+"""Where a workload says how many items a tower reads."""
 
 
 class WorkKind(Document):
@@ -95,4 +98,4 @@ class WorkKind(Document):
 
     def items_per_sample(self, modality: Modality) -> int:
         """Images or clips of a sample that go through the tower of a modality."""
-        return {"vision": self.images_per_sample, "audio": self.audio_clips_per_sample}[modality]
+        return int(getattr(self, ITEMS[modality]))

@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.backends.asked import inside
 from planner.backends.backend import Software
+from planner.model.mixers.kinds import FED
 from planner.model.spec import AttentionSpec, ModelSpec
 from planner.plan.plan import (
     Alternative,
@@ -22,7 +23,7 @@ from planner.plan.plan import (
     UnrestrictedAnswer,
 )
 from planner.predict.candidate import Candidate, StageBill
-from planner.predict.cost.efficiency import DEFAULT_MATMUL_FRACTION
+from planner.predict.cost.efficiency import matmul_fraction
 from planner.predict.cost.hardware import Hardware
 from planner.predict.coverage.coverage import Coverage, coverage
 from planner.predict.memory.fit_chance import fits_probability
@@ -194,7 +195,8 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
     ]
     if workload.matmul_format not in device.achievable_matmul_fraction:
         notes.append(
-            f"best matmul rate of {device.name} is not measured; {DEFAULT_MATMUL_FRACTION:.0%} of peak assumed"
+            f"best matmul rate of {device.name} is not measured;"
+            f" {matmul_fraction(device, workload.matmul_format):.0%} of peak assumed"
         )
     notes += routing_notes(problem, hardware, candidate)
     notes += sequence_notes(problem, hardware, candidate)
@@ -202,8 +204,8 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
     notes += trace_notes(problem.model)
     for tower in problem.model.towers:
         if workload.items_per_sample(tower.modality) == 0:
-            items = {"vision": "images", "audio": "audio"}[tower.modality]
-            notes.append(f"no {items} in the samples: the {tower.modality} tower holds memory but does no work")
+            fed, named = FED[tower.modality], tower.modality
+            notes.append(f"no {fed} in the samples: the {named} tower holds memory but does no work")
     return tuple(notes)
 
 

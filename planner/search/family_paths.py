@@ -49,7 +49,7 @@ class FamilyPaths:
         forward_s, gradient_s = cost.layer_forward_s[row], cost.layer_weight_gradient_s[row]
         backward_s = cost.layer_backward_s[row] + relieved[0]
         lengths = self._ends_s(cost, row) + relieved[1] @ self.least.T
-        for one in np.unique(member).tolist():
+        for one in sorted({*member.tolist()}):
             at = np.flatnonzero(member == one)
             for seconds, counts in zip((forward_s, backward_s, gradient_s), self.layers[:, one], strict=True):
                 lengths[at] += seconds[at] @ counts.T

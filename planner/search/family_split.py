@@ -102,7 +102,7 @@ class _Members:
             few = strategy.recompute == "full" and not (rules.even or rules.whole)
             every = chosen.max(axis=1) if few else self.sizes.max(axis=1)
             chosen = np.broadcast_to(every[:, None], chosen.shape).copy()
-            for count in np.unique(every).tolist():
+            for count in sorted({*every.tolist()}):
                 same = every == count
                 fits[same] &= (self._left(needs, count)[same] <= tolerance).all(axis=1)
         return chosen, fits & self._host_fits(rules, chosen)

@@ -65,7 +65,7 @@ def _some_of_each(what: Postponed, name: str, *more: str) -> Postponed:
     values = getattr(what.rows, name)[order]
     each, _ = first_of_each([*columns, values])
     best, _ = first_of_each(columns)
-    return what.take(order[np.union1d(each[values[each] <= SMALL[name]], best)])
+    return what.take(order[sorted({*each[values[each] <= SMALL[name]].tolist(), *best.tolist()})])
 
 
 def plain_part(space: Space) -> Space:

@@ -143,7 +143,7 @@ class _Reliefs:
 
     def distinct(self, *, moves: bool) -> list[int]:
         """Those that offer something else than the ones before, and move bytes to the host or do not."""
-        return [number for number in np.unique(self.stands_for).tolist() if self._moves[number] == moves]
+        return [number for number in sorted({*self.stands_for.tolist()}) if self._moves[number] == moves]
 
     def offer(self, room: StageRoom, at: Rows, number: int) -> ReliefOffer:
         """One relief, on the rows ``at``, which have the ``room``."""

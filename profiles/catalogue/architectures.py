@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from profiles.catalogue.kept_yaml import load_catalogue_file
 from profiles.device import Provenance
 from profiles.document import Document
-from profiles.safe_yaml import load_document_file
 from profiles.validation import read_document
 
 FILE = Path(__file__).parent / "architectures.yaml"
@@ -48,6 +48,7 @@ class Architectures(Document):
     schema_version: Literal[1] = 1
     sustained_matmul_fraction: Rates
     systolic_matmul_fraction: Rates
+    fp8_over_bf16_matmul_fraction: Rates
     device_speed_spread: Rates
     fused_attention: FusedAttention
     nvlink_bytes_per_s: Rates
@@ -58,4 +59,4 @@ class Architectures(Document):
 @cache
 def architectures() -> Architectures:
     """The data, read once a process."""
-    return read_document(Architectures, load_document_file(FILE), str(FILE))
+    return read_document(Architectures, load_catalogue_file(FILE), str(FILE))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from profiles.catalogue.device_files import load_device
+from profiles.catalogue.kept_yaml import load_catalogue_file
 from profiles.cluster import Cluster
 from profiles.consistency import check_cluster
 from profiles.errors import DocumentInvalid, NotFound
@@ -46,7 +47,7 @@ def load_cluster(reference: str, num_devices: int | None = None) -> Cluster:
 def _catalogue_cluster(name: str) -> Cluster:
     """Read once: a command asks for its cluster several times."""
     path = CLUSTER_FOLDER / f"{name}.yaml"
-    return read_cluster(load_document_file(path), str(path))
+    return read_cluster(load_catalogue_file(path), str(path))
 
 
 def read_cluster(data: Any, where: str) -> Cluster:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from profiles.catalogue.kept_yaml import load_catalogue_file
 from profiles.consistency import check_device
 from profiles.device import Device
 from profiles.errors import NotFound
-from profiles.safe_yaml import load_document_file
 from profiles.spelling import nearest_name
 from profiles.validation import read_document, require
 
@@ -28,6 +28,6 @@ def load_device(name: str, where: str = "--device") -> Device:
         hint = f"did you mean '{match}'?" if match else f"known devices: {', '.join(known)}"
         raise NotFound(f"there is no device '{name}' in the catalogue", where=where, hint=hint)
     path = DEVICE_FOLDER / f"{plain}.yaml"
-    device = read_document(Device, load_document_file(path), str(path), human_units=True)
+    device = read_document(Device, load_catalogue_file(path), str(path), human_units=True)
     require(check_device(device), str(path))
     return device

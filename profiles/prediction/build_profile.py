@@ -12,13 +12,15 @@ percentile; two framework versions of one device differ as much.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from profiles.device import Device
+from profiles.observation_store.batch import StoredBatch
 from profiles.observation_store.query import BATCH_COLUMN, Selection, select
 from profiles.observation_store.store import ObservationStore
 from profiles.prediction.build_curves import build_curves
@@ -37,6 +39,7 @@ TRACE_FORMATS = frozenset(
 SIBLING_SIGMA = 0.08
 """H100 to H200, large matmuls: 10.9 % at the 90th percentile, which is 1.6 sigma."""
 TWIN_DTYPE_SIGMA = 0.02
+_Words: TypeAlias = tuple[NDArray[np.str_], NDArray[np.int64]]
 _TWINS = {"bf16": "fp16", "fp16": "bf16"}
 _PHASE_VARIANT = {"forward": "", "unknown": ""}
 """Tables of gradients carry their phase as variant; the forward's is the plain one."""
@@ -45,10 +48,14 @@ _PHASE_VARIANT = {"forward": "", "unknown": ""}
 def build_profile(store: ObservationStore, device: Device, siblings: Sequence[Device] = ()) -> Profile:
     """The profile of ``device``; empty where nothing was measured.  ``siblings``: devices of the same architecture."""
     profile = Profile(device.name)
+    batches = {batch.batch_id: batch for batch in store.batches()}
+    measured = {batch.environment.device for batch in batches.values()}
+    sources = [
+        (each, 0.0 if each is device else SIBLING_SIGMA) for each in (device, *siblings) if each.name in measured
+    ]
     for kind in CURVE_KINDS:
-        _add_tables(profile, store, device, device, kind, 0.0)
-        for sibling in siblings:
-            _add_tables(profile, store, device, sibling, kind, SIBLING_SIGMA)
+        for each, extra_sigma in sources:
+            _add_tables(profile, device, each, kind, _candidates(store, batches, each.name, kind), extra_sigma)
     _add_moved(profile, store, device)
     _add_twins(profile, device)
     profile.collectives, profile.collective_origins = collective_tables(store, device.name)
@@ -56,10 +63,15 @@ def build_profile(store: ObservationStore, device: Device, siblings: Sequence[De
 
 
 def _add_tables(
-    profile: Profile, store: ObservationStore, device: Device, measured_on: Device, kind: CurveKind, extra_sigma: float
+    profile: Profile,
+    device: Device,
+    measured_on: Device,
+    kind: CurveKind,
+    measured: Mapping[tuple[str, str], list[CandidatePoints]],
+    extra_sigma: float,
 ) -> None:
     """Add the tables of one operator that the profile does not have yet."""
-    for (dtype, variant), candidates in _candidates(store, measured_on.name, kind).items():
+    for (dtype, variant), candidates in measured.items():
         key = (kind.operator, dtype, variant)
         own, theirs = roofline_of(device, dtype), roofline_of(measured_on, dtype)
         if key in profile.operators or own is None or theirs is None:
@@ -90,7 +102,9 @@ def _add_tables(
         profile.operators[key] = OperatorTable(curves, own, origin)
 
 
-def _candidates(store: ObservationStore, device: str, kind: CurveKind) -> dict[tuple[str, str], list[CandidatePoints]]:
+def _candidates(
+    store: ObservationStore, batches: Mapping[str, StoredBatch], device: str, kind: CurveKind
+) -> dict[tuple[str, str], list[CandidatePoints]]:
     """Points by (dtype, variant) and environment; only whole, causal, unwindowed operators, one product at a time."""
     single = () if "batch_size" in kind.columns else ("batch_size",)
     columns = (*kind.columns, *single, "dtype", "phase", "time_s", "detail", "causal", "window", BATCH_COLUMN)
@@ -98,22 +112,20 @@ def _candidates(store: ObservationStore, device: str, kind: CurveKind) -> dict[t
     table = select(store, "operators", wanted, columns)
     if not table.num_rows:
         return {}
-    batches = {batch.batch_id: batch for batch in store.batches()}
     numeric = (*kind.columns, *single, "time_s", "window")
-    data = {name: table.column(name).to_numpy(zero_copy_only=False) for name in numeric}
-    usable = np.isin(table.column("phase").to_numpy(zero_copy_only=False), kind.phases)
+    data = {name: table.column(name).to_numpy(zero_copy_only=False).astype(np.float64) for name in numeric}
+    coded = {name: _coded(table.column(name)) for name in ("phase", "detail", "dtype", BATCH_COLUMN)}
+    usable = coded["phase"].map(lambda phase: phase in kind.phases).astype(bool)
     for name in single:
-        usable &= np.nan_to_num(data[name].astype(np.float64), nan=1.0) == 1
+        usable &= np.nan_to_num(data[name], nan=1.0) == 1
     for name in (*kind.columns, "time_s"):
-        usable &= ~np.isnan(data[name].astype(np.float64))
-    window = np.nan_to_num(data["window"].astype(np.float64))
-    usable &= window == 0
+        usable &= ~np.isnan(data[name])
+    usable &= np.nan_to_num(data["window"]) == 0
     if kind.operator == "attention":
         usable &= np.array([value is not False for value in table.column("causal").to_pylist()])
-    kernels, plain = _kernels(table.column("detail"))
-    usable &= plain
+    usable &= coded["detail"].map(_is_plain).astype(bool)
     found: dict[tuple[str, str], list[CandidatePoints]] = {}
-    for (batch_id, kernel, dtype, variant), rows in _groups(table, kernels, data, usable, kind):
+    for (batch_id, kernel, dtype, variant), rows in _groups(coded, data, usable, kind):
         batch = batches[batch_id]
         environment = batch.environment
         described = (environment.framework, environment.framework_version, kernel, environment.runtime_version)
@@ -125,61 +137,87 @@ def _candidates(store: ObservationStore, device: str, kind: CurveKind) -> dict[t
             environment=" ".join(part for part in described if part),
             version=environment.framework_version,
             kernel=f"{environment.framework} {kernel}" if environment.framework in ("torch", "pytorch") else kernel,
-            shapes=np.stack([data[name][rows].astype(np.float64) for name in kind.columns], axis=1),
-            time_s=data["time_s"][rows].astype(np.float64),
+            shapes=np.stack([data[name][rows] for name in kind.columns], axis=1),
+            time_s=data["time_s"][rows],
         )
         found.setdefault((dtype, variant), []).append(points)
     return found
 
 
-def _kernels(detail: Any) -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
-    """Kernel of each row, and whether it is the plain operator (no cache of another format, no routing skew)."""
-    encoded = detail.combine_chunks().dictionary_encode()
-    names: list[str] = []
-    plain: list[bool] = []
-    for text in encoded.dictionary.to_pylist():
-        parts = json.loads(text) if text else {}
-        names.append(str(parts.get("kernel_source") or parts.get("kernel") or ""))
-        cache = str(parts.get("kv_cache_dtype") or "bfloat16")
-        skewed = parts.get("routing", "balanced") != "balanced"
-        plain.append(cache in ("bfloat16", "float16", "half", "auto") and not skewed)
-    index = encoded.indices.to_numpy(zero_copy_only=False)
-    if not names:
-        return np.full(len(index), "", dtype=object), np.ones(len(index), dtype=bool)
-    return np.array(names, dtype=object)[index], np.array(plain)[index]
+@dataclass(frozen=True, slots=True)
+class _Coded:
+    """A column of text: its distinct values, and the place of each row's among them."""
+
+    values: list[str | None]
+    index: NDArray[np.int64]
+
+    def map(self, word: Callable[[str | None], object]) -> NDArray[Any]:
+        """``word`` of each row's value."""
+        return np.array([word(value) for value in self.values])[self.index]
+
+    def words(self, rows: NDArray[np.int64], word: Callable[[str | None], str]) -> _Words:
+        """The distinct words of some rows' values in ascending order, and the place of each row's among them."""
+        words, place = np.unique(np.array([word(value) for value in self.values]), return_inverse=True)
+        return words, place[self.index[rows]]
+
+
+def _coded(column: Any) -> _Coded:
+    """Of a text column of Arrow."""
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    return _Coded(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
+
+
+def _detail(text: str | None) -> dict[str, Any]:
+    parts: dict[str, Any] = json.loads(text) if text else {}
+    return parts
+
+
+def _kernel(text: str | None) -> str:
+    """The kernel that a row's detail names."""
+    parts = _detail(text)
+    return str(parts.get("kernel_source") or parts.get("kernel") or "")
+
+
+def _is_plain(text: str | None) -> bool:
+    """Whether a row's detail is that of the plain operator (no cache of another format, no routing skew)."""
+    parts = _detail(text)
+    cache = str(parts.get("kv_cache_dtype") or "bfloat16")
+    return cache in ("bfloat16", "float16", "half", "auto") and parts.get("routing", "balanced") == "balanced"
 
 
 def _groups(
-    table: Any, kernels: NDArray[np.object_], data: dict[str, Any], usable: NDArray[np.bool_], kind: CurveKind
+    coded: Mapping[str, _Coded], data: Mapping[str, NDArray[np.float64]], usable: NDArray[np.bool_], kind: CurveKind
 ) -> Iterable[tuple[tuple[str, str, str, str], NDArray[np.int64]]]:
     """Rows by (batch, kernel, dtype, variant)."""
     rows = np.flatnonzero(usable)
     if not len(rows):
         return
     columns = [
-        table.column(BATCH_COLUMN).to_numpy(zero_copy_only=False)[rows].astype(str),
-        kernels[rows].astype(str),
-        table.column("dtype").to_numpy(zero_copy_only=False)[rows].astype(str),
-        _variants(table, data, rows, kind),
+        coded[BATCH_COLUMN].words(rows, str),
+        coded["detail"].words(rows, _kernel),
+        coded["dtype"].words(rows, str),
+        _variants(coded, data, rows, kind),
     ]
     codes = np.zeros(len(rows), dtype=np.int64)
-    for column in columns:
-        values, index = np.unique(column, return_inverse=True)
-        codes = codes * len(values) + index
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(inverse, kind="stable")
-    for place, part in zip(first, np.split(order, np.cumsum(np.bincount(inverse))[:-1]), strict=True):
-        batch, kernel, dtype, variant = (str(column[place]) for column in columns)
+    for words, place in columns:
+        codes = codes * len(words) + place
+    # NumPy sorts small integers by their digits, many times as fast as large ones.
+    order = np.argsort(codes.astype(np.min_scalar_type(codes.max())), kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        batch, kernel, dtype, variant = (str(words[place[part[0]]]) for words, place in columns)
         yield (batch, kernel, dtype, variant), rows[part]
 
 
-def _variants(table: Any, data: dict[str, Any], rows: NDArray[np.int64], kind: CurveKind) -> NDArray[np.str_]:
+def _variants(
+    coded: Mapping[str, _Coded], data: Mapping[str, NDArray[np.float64]], rows: NDArray[np.int64], kind: CurveKind
+) -> _Words:
     if kind.variant == "phase":
-        phases = table.column("phase").to_numpy(zero_copy_only=False)[rows]
-        return np.array([_PHASE_VARIANT.get(phase, phase) for phase in phases], dtype=str)
-    if kind.variant:
-        return np.array(data[kind.variant][rows].astype(np.int64).astype(str))
-    return np.full(len(rows), "")
+        return coded["phase"].words(rows, lambda phase: _PHASE_VARIANT.get(str(phase), str(phase)))
+    if not kind.variant:
+        return np.array([""]), np.zeros(len(rows), dtype=np.int64)
+    sizes, index = np.unique(data[kind.variant][rows].astype(np.int64), return_inverse=True)
+    words, place = np.unique(sizes.astype(str), return_inverse=True)
+    return words, place[index]
 
 
 def _add_moved(profile: Profile, store: ObservationStore, device: Device) -> None:

@@ -51,20 +51,28 @@ def repeatability(chosen: CandidatePoints, candidates: list[CandidatePoints], de
 
     The difference of two has twice the variance of one.  ``default`` where no other measured the same shapes.
     """
-    times = {tuple(shape): time for shape, time in zip(chosen.shapes.tolist(), chosen.time_s.tolist(), strict=True)}
-    errors: list[float] = []
-    for other in candidates:
-        # Another family of kernels is another operator, not a repetition.
-        if other is chosen or _trains(other) != _trains(chosen):
-            continue
-        for shape, time in zip(other.shapes.tolist(), other.time_s.tolist(), strict=True):
-            mine = times.get(tuple(shape))
-            if mine is not None:
-                errors.append(abs(float(np.log(time / mine))))
-    if len(errors) < 12:
+    times = dict(zip(_keys(chosen), chosen.time_s.tolist(), strict=True))
+    # Another family of kernels is another operator, not a repetition.
+    others = [each for each in candidates if each is not chosen and _trains(each) == _trains(chosen)]
+    pairs = [
+        (time, times[key])
+        for other in others
+        for key, time in zip(_keys(other), other.time_s.tolist(), strict=True)
+        if key in times
+    ]
+    if len(pairs) < 12:
         return default
+    theirs, mine = np.array(pairs).T
+    errors = np.abs(np.log(theirs / mine))
     spread = float(np.quantile(errors, 0.8)) / _Z80 / np.sqrt(2.0)
     return float(np.clip(spread, SMALLEST_SIGMA, LARGEST_SIGMA))
+
+
+def _keys(points: CandidatePoints) -> list[bytes]:
+    """Each shape as one word."""
+    shapes = np.ascontiguousarray(points.shapes)
+    words: list[bytes] = shapes.view(f"V{shapes.strides[0]}").reshape(-1).tolist()
+    return words
 
 
 def _rank(candidate: CandidatePoints) -> tuple[bool, bool, int, tuple[int, ...], str]:

@@ -78,21 +78,21 @@ def test_an_estimate_says_who_runs_the_strategy(home: Home) -> None:
 
 def test_each_named_back_end_gets_files_of_its_own_stored_plan(home: Home, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    answer = home.answer("plan", *SMALL, *WORK, "--emit", "best,torchtitan", "--out", str(out))
+    answer = home.answer("plan", *SMALL, *WORK, "--emit", "best,megatron", "--out", str(out))
     best, other = answer["emissions"]
     assert best["plan_id"] == answer["plan_id"] == manifest(out / "best")["plan_id"]
     assert (best["difference"], best["slower_by"]) == (None, 0.0)
-    assert other["plan_id"] == manifest(out / "torchtitan")["plan_id"] != answer["plan_id"]
+    assert other["plan_id"] == manifest(out / "megatron")["plan_id"] != answer["plan_id"]
     assert {answer["plan_id"], other["plan_id"]} == home.plan_ids()
     stored = home.answer("plans", "show", other["plan_id"])
-    assert (stored["backend"], stored["step_time_s"]) == ("torchtitan", other["step_time_s"])
+    assert (stored["backend"], stored["step_time_s"]) == ("megatron", other["step_time_s"])
     # The same plan as the one that the question to this back-end alone gives.
-    assert home.answer("plan", *SMALL, *WORK, "--backend", "torchtitan")["plan_id"] == other["plan_id"]
+    assert home.answer("plan", *SMALL, *WORK, "--backend", "megatron")["plan_id"] == other["plan_id"]
     with open_store(home.database) as store:
         for each in (best, other):
             (kept,) = store.list_emissions(each["plan_id"])
             assert kept.manifest["plan_id"] == each["plan_id"]
-    assert home.run("check", str(out / "best"), str(out / "torchtitan")).exit_code == 0
+    assert home.run("check", str(out / "best"), str(out / "megatron")).exit_code == 0
 
 
 def test_emit_without_a_name_is_for_the_plans_own_back_end(home: Home, tmp_path: Path) -> None:

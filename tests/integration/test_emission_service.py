@@ -25,6 +25,7 @@ PLACE: dict[str, Any] = {
     "image": "registry.example.com/team/train:1.2",
     "namespace": "research",
     "files_claim": "launch-files",
+    "env": ["NCCL_IB_HCA=mlx5", "NOTE=two words"],
 }
 
 
@@ -52,7 +53,10 @@ def test_the_files_are_those_of_the_command(
     address: str, database: str, plan: str, launcher: str, left_out: str, tmp_path: Path
 ) -> None:
     place = {name: value for name, value in PLACE.items() if name != left_out}
-    flags = [word for name in set(place) - {"hosts"} for word in (f"--{name.replace('_', '-')}", str(place[name]))]
+    flags = [word for each in place["env"] for word in ("--env", each)]
+    flags += [
+        word for name in set(place) - {"hosts", "env"} for word in (f"--{name.replace('_', '-')}", str(place[name]))
+    ]
     if "hosts" in place:
         hosts = tmp_path / "hosts"
         hosts.write_text("\n".join(place["hosts"]), encoding="utf-8")
@@ -62,13 +66,14 @@ def test_the_files_are_those_of_the_command(
     ran = run_here("emit", plan, "--launcher", launcher, *flags, *out)
     assert ran.exit_code == 0, ran.stderr
     with Client(address) as client:
-        settings, folder = LaunchSettings(**place), tmp_path / "there"
+        settings, folder = LaunchSettings(**{**place, "env": tuple(place["env"])}), tmp_path / "there"
         client.write_emission(plan, folder, launcher=launcher, settings=settings)
     here, there = (
         {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / where).iterdir() if path.is_file()}
         for where in ("here", "there")
     )
     assert here == there
+    assert any("NCCL_IB_HCA" in text and "two words" in text for text in there.values())
     assert any("registry.example.com" in text or "--switches" in text for text in there.values())
 
 
@@ -93,6 +98,8 @@ def test_hosts_may_be_lists_and_the_form_may_be_asked_for(tmp_path: Path) -> Non
             ("hosts", "a b;c"),
             ("switches", "0"),
             ("topology_label", "-"),
+            ("env", "RANK=3"),
+            ("env", "no equals sign"),
             ("format", "tar"),
         ):
             refused = client.get(path, params={name: value})

@@ -30,7 +30,16 @@ def test_the_plan_comes_with_the_files_of_its_launcher(client: TestClient) -> No
     emission = said["emission"]
     assert "#SBATCH hetjob" in emission["files"]["job.sbatch"]
     plan = Plan.model_validate_json(emission["files"]["plan.json"])
-    assert plan.plan_id == emission["plan_id"] == emission["manifest"]["plan_id"]
+    assert plan.plan_id == said["plan_id"] == emission["plan_id"] == emission["manifest"]["plan_id"]
+    # It is stored as any plan, and its files are written from there as well.
+    assert client.get(f"/v1/plans/{plan.plan_id[:12]}").json()["plan_id"] == plan.plan_id
+    assert [each["plan_id"] for each in client.get("/v1/plans").json()["plans"]] == [plan.plan_id]
+    again = client.post(f"/v1/plans/{plan.plan_id}/emissions", json={"launcher": "slurm"}).json()
+    assert again["files"] == emission["files"]
+    assert "/v1/pools-plans" in {each["route"] for each in client.get("/v1/audit").json()["events"]}
+    why = client.get(f"/v1/plans/{plan.plan_id}/explanation")
+    assert why.status_code == 422
+    assert "one kind of device" in why.json()["detail"]
     assert plan.problem.cluster.num_devices == plan.chosen().world_size
 
 

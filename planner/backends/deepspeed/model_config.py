@@ -47,7 +47,8 @@ def model_config(spec: ModelSpec) -> dict[str, Any]:
     if spec.family in _UNFUSED:
         raise DocumentInvalid(f"{_UNFUSED[spec.family]}; --backend unrestricted plans it for study", where=_WHERE)
     if writer is None:
-        hint = f"one of {', '.join(sorted(_WRITERS))}"
+        several = spec.encoder is not None
+        hint = f"one of {', '.join(name for name in sorted(_WRITERS) if (name in SEQ2SEQ_WRITERS) == several)}"
         raise DocumentInvalid(f"no transformers class is known for the family {spec.family!r}", where=_WHERE, hint=hint)
     return writer(spec)
 

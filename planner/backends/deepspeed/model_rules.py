@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.backends.deepspeed.model_config import why_not_buildable
 from planner.backends.rules.rule import RuleInput, SpaceRule
+from planner.model.mixers.kinds import FED
 
 
 def _class(given: RuleInput) -> str | None:
@@ -17,7 +18,7 @@ def _mtp(given: RuleInput) -> str | None:
 
 
 def _vision(given: RuleInput) -> str | None:
-    fed = " and no ".join({"vision": "images", "audio": "audio"}[tower.modality] for tower in given.model.towers)
+    fed = " and no ".join(FED[tower.modality] for tower in given.model.towers)
     return f"the script feeds no {fed}; plan the language model alone" if fed else None
 
 

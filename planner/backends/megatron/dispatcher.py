@@ -30,7 +30,7 @@ WITHOUT_VERBS: Mapping[str, str] = {
 and RoCE (deepseek-ai/DeepEP#9, #369 and #759; Megatron-Bridge's Qwen3 crashes over EFA at ep 16 of 8 devices a node and
 ran at ep 8, NVIDIA-NeMo/Megatron-Bridge#3343)."""
 FLEX: tuple[Dispatcher, ...] = ("deepep", "hybridep")
-TITLES: Mapping[str, str] = {
+TITLES: Mapping[Dispatcher, str] = {
     "alltoall": "all-to-all",
     "allgather": "all-gather",
     "deepep": "DeepEP",

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
 from planner.backends.megatron.arguments import Section, Words
 from planner.backends.megatron.dispatcher import TYPE, dispatcher_flags, dispatcher_reason
-from planner.backends.megatron.environment import is_blackwell_or_later
 from planner.backends.megatron.layout import is_even, layout_string
 from planner.backends.megatron.model_flags import model_flags, moe_flags, recipe_reasons
 from planner.backends.megatron.recompute import MODULE_FLAGS, offload_modules
@@ -16,6 +15,7 @@ from planner.backends.rules.rule import rule_input
 from planner.plan.plan import Plan
 from planner.predict.cost.step_payload import EIGHT_BIT_GATHERS
 from planner.predict.memory.states import REDUCED
+from planner.question.fp8_recipes import usual_recipe
 from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
 
@@ -148,12 +148,12 @@ def document_flags(workload: Workload) -> dict[str, Words]:
 
 
 def precision_flags(strategy: Strategy, workload: Workload, architecture: str) -> dict[str, Words]:
-    """Number formats and optimizer.  fp8: MXFP8 from Blackwell on, per-tensor current scaling before."""
+    """Number formats and optimizer."""
     flags: dict[str, Words] = {"--fp16" if workload.precision == "fp16" else "--bf16": ()}
     if workload.matmul_format == "fp4":  # megatron-core: fp4 and fp8 exclude each other
         flags |= {"--fp4-format": ("e2m1",), "--fp4-recipe": (workload.fp8_recipe or "nvfp4",)}
     elif workload.precision == "fp8":
-        recipe = workload.fp8_recipe or ("mxfp8" if is_blackwell_or_later(architecture) else "tensorwise")
+        recipe = workload.fp8_recipe or usual_recipe(architecture)
         flags |= {"--fp8-format": ("e4m3" if recipe in BLOCK_SCALED else "hybrid",), "--fp8-recipe": (recipe,)}
         flags |= switch_flags(strategy, OWN_SWITCHES, "fp8_parameters")
         if strategy.fp8_parameters and recipe not in EIGHT_BIT_GATHERS:

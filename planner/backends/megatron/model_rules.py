@@ -27,10 +27,12 @@ def _norms(given: RuleInput) -> str | None:
     if len({kind.norm for kind in kinds}) > 1:
         return "different norms in different layers"
     if kinds[0].norm not in ("rms", "layer"):
-        return f"the norm {kinds[0].norm!r}; it has RMSNorm and LayerNorm with bias"
-    if any(kind.num_norms != (1 if way(given.model) == "pattern" else 2) for kind in kinds):
-        return "layers that have not exactly two norms (sandwich norms)"
-    return "no norm after the last layer" if not given.model.final_norm else None
+        return f"norms other than RMSNorm and LayerNorm with bias ({kinds[0].norm})"
+    wanted = 1 if way(given.model) == "pattern" else 2
+    other = next((kind.num_norms for kind in kinds if kind.num_norms != wanted), None)
+    if other is not None:
+        return f"layers with {other} norms instead of {wanted}"
+    return "a model without a norm after the last layer" if not given.model.final_norm else None
 
 
 def _post_norm(given: RuleInput) -> str | None:
@@ -88,13 +90,13 @@ def _attention_kind(given: RuleInput) -> str | None:
         if not attention.causal:
             return "attention that is not causal"
         if attention.kind == "gqa" and attention.v_head_dim != attention.head_dim:
-            return "value heads of another width than query heads"
+            return "attention whose value heads have another width than its query heads"
         if attention.logit_softcap is not None:
-            return "a cap on attention logits"
+            return "attention with a cap on its logits"
         if attention.qk_norm == "full_width":
-            return "one norm over all query heads together"
+            return "attention with one norm over all query heads together"
         if attention.qk_norm_bias and kind.norm == "rms":
-            return "a bias in the query and key norms"
+            return "attention with biases in its query and key norms"
     return None
 
 

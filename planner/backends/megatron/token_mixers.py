@@ -82,7 +82,7 @@ def _indexer_problem(kinds: Sequence[LayerSpec]) -> str | None:
     if len(found) > 1:
         return "layers that take over the tokens which an earlier layer chose, or have another indexer"
     if any(kind.attention.kind != "mla" for kind in kinds):
-        return "an indexer in front of other than latent attention"
+        return "an indexer in front of attention that is not latent"
     return None
 
 
@@ -94,9 +94,9 @@ def _pattern_problem(kinds: Sequence[LayerSpec]) -> str | None:
         return "Mamba-2 of different shapes in different layers"
     for mamba in mambas:
         if mamba.projection_bias or mamba.output_projection_bias or not mamba.conv_bias:
-            return "Mamba-2 with bias in its projections or without in its convolution"
+            return "Mamba-2 with biases in its projections, or without one in its convolution"
         if not mamba.gate_norm or mamba.conv_kernel != 4:
-            return "Mamba-2 without its norm, or with a convolution of other than 4 tokens"
+            return "Mamba-2 without its norm, or with a convolution that does not span 4 tokens"
     return None
 
 

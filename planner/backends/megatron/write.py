@@ -13,6 +13,7 @@ from planner.backends.megatron.spelling import overlap_tp_problem
 from planner.backends.megatron.token_mixers import way
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.vocabulary import padded_vocabulary, padding_parameters
+from planner.backends.rules.fp8_parameters import weights_kept
 from planner.backends.rules.optimizer_recipe import (
     BETAS,
     CLIP_GRADIENT_NORM,
@@ -137,11 +138,7 @@ def assumptions(plan: Plan) -> tuple[str, ...]:
         )
     if strategy.zero_stage >= 2 and strategy.tp * strategy.cp > 1:
         lines.append("Megatron-FSDP with tp or cp > 1 only warns: both want another CUDA_DEVICE_MAX_CONNECTIONS.")
-    if workload.precision == "fp8":
-        form = workload.matmul_format
-        wide = f"kept and gathered in bf16 (no --{form}-param-gather)"
-        kept = "kept in 8 bit (--fp8-param-gather)" if strategy.fp8_parameters else wide
-        lines.append(f"{form}: weights of layers are {kept}.")
+    lines += weights_kept(workload, strategy, "--{}-param-gather")
     lines += overlap_assumptions(plan)
     lines += mixer_assumptions(plan)
     if "activation" in strategy.recompute_modules and any(kind.mlp for kind in used_kinds(model)):

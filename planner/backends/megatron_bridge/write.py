@@ -22,6 +22,7 @@ from planner.backends.megatron_bridge.adapters import CLASSES, adapter_class, ad
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
 from planner.backends.megatron_bridge.space import TABLE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
+from planner.backends.rules.fp8_parameters import weights_kept
 from planner.backends.rules.optimizer_recipe import filled
 from planner.backends.rules.rule import latent, mixture, rule_input, used_kinds
 from planner.backends.rules.token_mixers import softmax_attention
@@ -175,9 +176,7 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         " comm_overlap and mixed_precision sections must then be objects, not empty or names.",
         f"Learning rate and optimizer are in {RECIPE_FILE}, the same for all back-ends; initialisation is Bridge's.",
     ]
-    if plan.problem.workload.precision == "fp8":
-        kept = "in 8 bit (fp8_param_gather)" if plan.chosen().fp8_parameters else "and gathered in bf16"
-        lines.append(f"{plan.problem.workload.matmul_format}: weights of layers are kept {kept}.")
+    lines += weights_kept(plan.problem.workload, plan.chosen(), "fp8_param_gather")
     flag, field = "--dsa-indexer-loss-coeff", "model.dsa_indexer_loss_coeff"
     lines += [line.replace(flag, field) for line in mixer_assumptions(plan)]
     lines += [*_adapter_assumptions(plan), *overlap_assumptions(plan)]

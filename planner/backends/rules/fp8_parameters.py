@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from planner.backends.rules.rule import RuleInput
 from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 
 UPDATES = frozenset({"adam", "adam_bf16_states", "adam_precision_aware", "sgd"})
 """Optimizers whose shards the distributed optimizer quantizes."""
@@ -36,3 +37,15 @@ def fp8_parameters(given: RuleInput) -> str | None:
     if not s.fp8_parameters:
         return None
     return fp8_parameters_problem(given.workload, s.zero_stage, optimizer_offload=s.optimizer_offload)
+
+
+def weights_kept(workload: Workload, strategy: Strategy, setting: str) -> tuple[str, ...]:
+    """How weights of layers are kept, for the notes of an emission; nothing to say in 16 bit.
+
+    ``setting``: the back-end's own word for it, with ``{}`` in the place of fp8 or fp4.
+    """
+    if workload.precision != "fp8":
+        return ()
+    form, on = workload.matmul_format, strategy.fp8_parameters
+    kept = "kept in 8 bit" if on else "kept and gathered in bf16"
+    return (f"{form}: weights of layers are {kept} ({'' if on else 'no '}{setting.format(form)}).",)

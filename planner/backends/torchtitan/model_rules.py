@@ -50,7 +50,7 @@ def _attention(given: RuleInput) -> str | None:
         ("query norms with bias", attention.qk_norm_bias),
     )
     names = [name for name, holds in wrong if holds]
-    return f"the family {family_of(given.model)} has no attention with {', '.join(names)}" if names else None
+    return f"the family {family_of(given.model)} does not build attention with {', '.join(names)}" if names else None
 
 
 def _head_width(given: RuleInput) -> str | None:
@@ -75,15 +75,15 @@ def _layers(given: RuleInput) -> str | None:
     model, kinds = given.model, used_kinds(given.model)
     wrong = (
         ("a norm other than RMSNorm", any(kind.norm != "rms" for kind in kinds)),
-        ("not two norms", any(kind.num_norms != 2 for kind in kinds)),
+        *((f"{number} norm{'s' * (number > 1)}", number != 2) for number in sorted({kind.num_norms for kind in kinds})),
         ("norms behind the branches", any(kind.norm_placement != "pre" for kind in kinds)),
-        ("parallel residuals", any(kind.parallel_residual for kind in kinds)),
-        ("neither MLP nor experts", any(kind.mlp is None and kind.moe is None for kind in kinds)),
+        ("attention and MLP side by side", any(kind.parallel_residual for kind in kinds)),
+        ("no MLP and no experts", any(kind.mlp is None and kind.moe is None for kind in kinds)),
         ("an MLP without gate or with bias", any(kind.mlp and (kind.mlp.bias or not kind.mlp.gated) for kind in kinds)),
         (f"the activation {model.activation_function!r}", model.activation_function not in _SILU),
     )
     names = [name for name, holds in wrong if holds]
-    return f"torchtitan's families have no layers with {', '.join(names)}" if names else None
+    return f"torchtitan's families do not build layers with {', '.join(names)}" if names else None
 
 
 def _layer_order(given: RuleInput) -> str | None:

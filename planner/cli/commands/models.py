@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -71,10 +72,10 @@ def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
             row["family"],
             count(row["parameters"]),
             count(row["active_parameters"]),
-            str(row["num_layers"]),
+            _stacks(row),
             str(row["hidden_size"]),
             str(row["num_experts"] or ""),
-            str(row["max_sequence_length"]),
+            str(row["max_sequence_length"] or "no limit"),
         )
         for row in rows
     ]
@@ -98,15 +99,30 @@ def _show_tables(spec: ModelSpec, data: dict[str, Any]) -> list[RenderableType]:
                 ("name", spec.name),
                 ("family", spec.family),
                 ("parameters", f"{total:,}  ({data['active_parameters']:,} active for a token)"),
-                ("layers", f"{spec.num_layers}, {len(spec.layer_kinds)} kind{'s' * (len(spec.layer_kinds) > 1)}"),
+                ("layers", f"{_stacks(data)}, {len(spec.layer_kinds)} kind{'s' * (len(spec.layer_kinds) > 1)}"),
                 ("hidden size", f"{spec.hidden_size:,}"),
                 *_reads(spec),
+                *_longest(spec),
                 ("training", f"{count(model_flops_per_token(spec, sequence))}FLOPs a token at {sequence:,} tokens"),
             ]
         ),
         heading("Parameters"),
         table("", ("module", ">parameters", ">share"), modules),
     ]
+
+
+def _stacks(row: Mapping[str, Any]) -> str:
+    """Layers; of an encoder and a decoder both numbers."""
+    layers, encoder = row["num_layers"], row.get("encoder_layers", 0)  # a service of an earlier release has none
+    return f"{encoder} + {layers - encoder}" if encoder else str(layers)
+
+
+def _longest(spec: ModelSpec) -> list[tuple[str, str]]:
+    """How long a sequence the positions reach; a denoiser's sample says it."""
+    if spec.denoiser is not None:
+        return []
+    limit = spec.position_limit
+    return [("positions", "no limit (by distance, or none)" if limit is None else f"{limit:,} tokens")]
 
 
 def _reads(spec: ModelSpec) -> list[tuple[str, str]]:

@@ -38,6 +38,7 @@ from planner.strategy.text import parse_assignments, parse_forbids
 if TYPE_CHECKING:
     from planner.operations.service import Service
     from planner.search.options import SearchOptions
+    from planner.search.pools.problem import PoolsProblem
     from profiles.cluster import Cluster
 
 Emit = Annotated[
@@ -125,13 +126,18 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     script = ScriptFlags(from_script, variables, script_args, passed_on, vocab_size)
     refuse_beside(script, here := {"--pool": bool(pool), "--pareto": pareto})
     reference, job = said_job(script, model, devices, "plan", quiet)
-    require_files_of_best(emitted := parse_emitted(emit), backends := parse_backends(software_of(backend, script, job)))
-    limits = (max_step_time, min_tokens_per_s, objective, price, fits, prefer)
-    space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, memory_margin, *limits)
-    asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
-    wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown_beside(script, job, quiet))
-    answered = _Answered(search_options(top, time_limit, seed), pool, pareto, not no_store, reuse, database)
-    with opened_service(server, database, only_here=here | {"--no-store": no_store}, instead=HERE) as service:
+    keeps = not (no_store or reuse or pareto or pool)
+    only_here = here | {"--no-store": no_store}
+    # Around all that takes long to import: the process that will store the plan imports beside it.
+    with opened_service(server, database, only_here=only_here, instead=HERE, keeps=keeps) as service:
+        require_files_of_best(
+            emitted := parse_emitted(emit), backends := parse_backends(software_of(backend, script, job))
+        )
+        limits = (max_step_time, min_tokens_per_s, objective, price, fits, prefer)
+        space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, memory_margin, *limits)
+        asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
+        wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown_beside(script, job, quiet))
+        answered = _Answered(search_options(top, time_limit, seed), pool, pareto, not no_store, reuse, database)
         _answer(service, asked, wanted.checked(), answered)
 
 
@@ -156,7 +162,8 @@ def _answer(service: Service, asked: ProblemFlags, wanted: Wanted, way: _Answere
     )
     if isinstance(question, tuple):
         others = {"--reuse": way.reuse, "--pareto": way.pareto}
-        _plan_over_pools(asked, question, others, search.time_limit_s, wanted)
+        problem = _over_pools(asked, question, others, wanted)
+        answer_pools(service, problem, search.time_limit_s, wanted, keep=way.keep)
     elif way.pareto and not isinstance(question, dict):
         front_alone(wanted.emitted, (wanted.plan_out, wanted.trace))
         answer_front(question, search, keep=way.keep, database=way.database, quiet=wanted.quiet, output=wanted.output)
@@ -168,16 +175,12 @@ def _pins(texts: list[str] | None) -> dict[str, Value]:
     return parse_assignments(texts or [], "--pin", PINNABLE)
 
 
-def _plan_over_pools(
-    asked: ProblemFlags,
-    clusters: tuple[Cluster, ...],
-    others: dict[str, bool],
-    time_limit_s: float | None,
-    wanted: Wanted,
-) -> None:
-    """One pipeline over unequal pools, which knows fewer flags."""
+def _over_pools(
+    asked: ProblemFlags, clusters: tuple[Cluster, ...], others: dict[str, bool], wanted: Wanted
+) -> PoolsProblem:
+    """The question of one pipeline over unequal pools, which knows fewer flags."""
     others = {"--trace": wanted.trace is not None, **others}
     known = {"--profile": asked.profile not in {"auto", "none"}, "--calibration": asked.calibration is not None}
     refuse_flags({**known, **others}, asked.space)
     space = replace(asked.space, backends=pools_backends(asked.space.backends, wanted.emitted))
-    answer_pools(pools_problem(asked.model, clusters, asked.work, space), time_limit_s, wanted)
+    return pools_problem(asked.model, clusters, asked.work, space)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -71,10 +72,13 @@ def strategy_line(plan: Plan) -> str:
 def headline(plan: Plan) -> str:
     """Model, devices and work in one line."""
     problem = plan.problem
-    device = problem.cluster.pools[0].device.name
     dot, times = symbol("·", "|"), symbol("\N{MULTIPLICATION SIGN}", "x")
+    counts = Counter[str]()
+    for pool in problem.cluster.pools:
+        counts[pool.device.name] += pool.num_devices
+    devices = " + ".join(f"{number:,} {times} {device}" for device, number in counts.items())
     return (
-        f"{problem.model.name} on {problem.cluster.num_devices:,} {times} {device} ({problem.cluster.name}) {dot} "
+        f"{problem.model.name} on {devices} ({problem.cluster.name}) {dot} "
         f"{problem.workload.global_batch_size:,} {times} {problem.workload.sequence_length:,} tokens a step {dot} "
         f"{problem.workload.precision}"
     )

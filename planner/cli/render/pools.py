@@ -14,6 +14,8 @@ from planner.search.pools.plan import PoolsPlan, PoolStage
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from planner.operations.pools import PoolsPlanned
+
 BREAKDOWN_WORDS = {
     "slowest_stage": "the slowest stage",
     "pp_bubble": "filling and draining",
@@ -22,9 +24,10 @@ BREAKDOWN_WORDS = {
 }
 
 
-def pools_report(plan: PoolsPlan, wall_s: float, files: Sequence[str] = ()) -> Iterator[RenderableType]:
+def pools_report(planned: PoolsPlanned, files: Sequence[str] = ()) -> Iterator[RenderableType]:
     """The whole report, part by part; ``files``: where launch files are, and how to start them."""
-    yield from _head(plan)
+    plan, wall_s = planned.plan, planned.wall_s
+    yield from _head(plan, planned.plan_id)
     yield heading("Stages")
     yield _stages(plan)
     yield heading("Pools")
@@ -54,7 +57,7 @@ def pools_report(plan: PoolsPlan, wall_s: float, files: Sequence[str] = ()) -> I
         yield Text("\n".join(("", *files)))
 
 
-def _head(plan: PoolsPlan) -> Iterator[RenderableType]:
+def _head(plan: PoolsPlan, plan_id: str) -> Iterator[RenderableType]:
     problem = plan.problem
     where = " + ".join(
         f"{cluster.num_devices:,} x {cluster.pools[0].device.name} ({name})"
@@ -66,7 +69,7 @@ def _head(plan: PoolsPlan) -> Iterator[RenderableType]:
         else f"feasible: within {percent(plan.gap)} of the bound"
     )
     yield Text(f"{problem.model.name} on {where}")
-    yield Text(f"PLAN {short_id(plan.plan_id)}  {verdict}", style="bold")
+    yield Text(f"PLAN {short_id(plan_id)}  {verdict}", style="bold")
     parts = ", ".join(
         f"{BREAKDOWN_WORDS[name]} {seconds(value)}" for name, value in plan.breakdown_s.items() if value > 0
     )

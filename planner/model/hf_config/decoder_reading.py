@@ -9,11 +9,9 @@ from planner.model.hf_config.reader import MAX_LAYERS, ConfigReader
 from planner.model.layer_runs import runs_of
 from planner.model.mixers.absent import AbsentMixerSpec
 from planner.model.mixers.indexer import IndexerSpec
-from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec, TokenMixer
+from planner.model.spec import UNBOUNDED, AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec, TokenMixer
 
 _MAX_VOCABULARY = 10_000_000
-_UNBOUNDED = 1 << 20
-"""Longest sample of a class that has no positions; nothing is as long as it."""
 
 
 def import_decoder(reader: ConfigReader, name: str, family: str, table: Decoder) -> ModelSpec:
@@ -30,7 +28,7 @@ def import_decoder(reader: ConfigReader, name: str, family: str, table: Decoder)
         layers = table.shaped(keys, hidden, layers)
     kinds, runs = runs_of(layers)
     entry, exit_parts = table.ends(keys, hidden) if table.ends else ((), ())
-    positions = keys.integer(table.positions) if table.positions else _UNBOUNDED
+    positions = keys.integer(table.positions) if table.positions else UNBOUNDED
     vocabulary = keys.integer("vocab_size")
     if vocabulary > _MAX_VOCABULARY:
         reader.refuse("vocab_size", f"must be at most {_MAX_VOCABULARY}, is {vocabulary}")

@@ -158,16 +158,7 @@ def _crossed(layer: LayerSpec, source_width: int) -> LayerSpec:
     """A decoder layer with attention to the encoder's output and a norm of its own for it."""
     attention = layer.attention
     assert isinstance(attention, AttentionSpec)
-    cross = CrossAttentionSpec(
-        num_heads=attention.num_heads,
-        num_kv_heads=attention.num_kv_heads,
-        head_dim=attention.head_dim,
-        source_width=source_width,
-        query_bias=True,
-        key_bias=True,
-        value_bias=True,
-        output_bias=True,
-    )
+    cross = CrossAttentionSpec.beside(attention, source_width, bias=True)
     return layer.model_copy(update={"cross": cross, "num_norms": 3})
 
 

@@ -12,10 +12,9 @@ from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.stacks import EncoderStack, joined, layer_count
 from planner.model.mixers.cross import CrossAttentionSpec
 from planner.model.mixers.softmax import PositionBias
-from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec
+from planner.model.spec import UNBOUNDED, AttentionSpec, LayerSpec, MlpSpec, ModelSpec
 
 PARTS = ("pix2struct_text_model", "pix2struct_vision_model")
-_UNBOUNDED = 1 << 20
 
 
 def import_pix2struct(reader: ConfigReader, name: str) -> ModelSpec:
@@ -57,7 +56,7 @@ def import_pix2struct(reader: ConfigReader, name: str) -> ModelSpec:
         hidden_size=hidden,
         vocab_size=text.integer("vocab_size"),
         tie_embeddings=_tied(reader, text),
-        max_sequence_length=_UNBOUNDED,
+        max_sequence_length=UNBOUNDED,
         activation_function=text.text("dense_act_fn", "gelu_new"),
         position="none",
         norm_epsilon=text.number("layer_norm_epsilon", 1e-6),

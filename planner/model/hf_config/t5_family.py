@@ -15,13 +15,11 @@ from planner.model.hf_config.udop_parts import udop_patches, udop_tables
 from planner.model.mixers.cross import CrossAttentionSpec
 from planner.model.mixers.local_global import LocalGlobalSpec
 from planner.model.mixers.softmax import PositionBias
-from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec
+from planner.model.spec import UNBOUNDED, AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 
 T5S = ("t5", "mt5", "umt5", "switch_transformers", "longt5", "udop")
 _EVERY_LAYER = frozenset({"umt5"})
 """Families whose layers each have a table of biases; in the others the first layer's serves all."""
-_UNBOUNDED = 1 << 20
-"""Longest sequence of a class without a table of positions."""
 
 
 def import_t5(reader: ConfigReader, name: str, family: str) -> ModelSpec:
@@ -55,7 +53,7 @@ def import_t5(reader: ConfigReader, name: str, family: str) -> ModelSpec:
         hidden_size=hidden,
         vocab_size=vocabulary,
         tie_embeddings=tied,
-        max_sequence_length=_UNBOUNDED,
+        max_sequence_length=UNBOUNDED,
         activation_function=activation,
         position="none",
         norm_epsilon=keys.number("layer_norm_epsilon", 1e-6),

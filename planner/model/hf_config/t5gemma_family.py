@@ -113,17 +113,7 @@ def _layers(
     cross = None
     if source_width is not None:
         keys.reader.integer("cross_attention_hidden_size", default=source_width)
-        cross = CrossAttentionSpec(
-            num_heads=attention.num_heads,
-            num_kv_heads=attention.num_kv_heads,
-            head_dim=attention.head_dim,
-            source_width=source_width,
-            query_bias=bias,
-            key_bias=bias,
-            value_bias=bias,
-            output_bias=bias,
-            merged=merged,
-        )
+        cross = CrossAttentionSpec.beside(attention, source_width, bias=bias, merged=merged)
     mlp = MlpSpec(intermediate_size=keys.width("intermediate_size"), gated=True)
     norms = 6 if cross and not merged else 4
     return [

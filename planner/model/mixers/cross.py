@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from planner.model.mixers.kinds import NormKind
 from planner.model.mixers.parts import projection
+from planner.model.mixers.softmax import AttentionSpec
 from planner.model.operator import Operator
 from profiles.document import Document
 
@@ -43,6 +44,21 @@ class CrossAttentionSpec(Document):
         exclude_if=lambda on: not on,
         description="by the weights of the layer's self-attention, in one softmax with its own keys (t5gemma2)",
     )
+
+    @classmethod
+    def beside(cls, attention: AttentionSpec, source_width: int, *, bias: bool, merged: bool = False) -> Self:
+        """With the heads of the layer's self-attention; ``bias``: on all four projections."""
+        return cls(
+            num_heads=attention.num_heads,
+            num_kv_heads=attention.num_kv_heads,
+            head_dim=attention.head_dim,
+            source_width=source_width,
+            query_bias=bias,
+            key_bias=bias,
+            value_bias=bias,
+            output_bias=bias,
+            merged=merged,
+        )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

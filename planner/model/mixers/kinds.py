@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from profiles.document import Document
 
 NormKind = Literal["rms", "layer", "layer_no_bias", "none_affine"]
+Modality = Literal["vision", "audio"]
+FED: Mapping[Modality, str] = {"vision": "images", "audio": "audio"}
+"""What samples hold for the tower of a modality, in words."""
 
 
 class OtherMixer(Document):
@@ -29,3 +35,20 @@ class OtherMixer(Document):
     logit_softcap: ClassVar[float | None] = None
     output_gate: ClassVar[bool] = False
     indexer: ClassVar[None] = None
+
+
+class EqualHeads(OtherMixer):
+    """Base of the mixers whose queries, keys and values have as many heads of one width."""
+
+    num_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+
+    @property
+    def num_kv_heads(self) -> int:
+        """As many as query heads."""
+        return self.num_heads
+
+    @property
+    def v_head_dim(self) -> int:
+        """As ``head_dim``."""
+        return self.head_dim

@@ -15,28 +15,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from planner.model.mixers.kinds import OtherMixer
+from planner.model.mixers.kinds import EqualHeads
 from planner.model.mixers.parts import gated_norm, projection
 from planner.model.operator import Operator
 
 
-class LightningSpec(OtherMixer):
+class LightningSpec(EqualHeads):
     """Lightning attention of one layer kind."""
 
     kind: Literal["lightning"] = "lightning"
-    num_heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0)
     block_size: int = Field(default=256, gt=0, description="tokens of one block")
-
-    @property
-    def num_kv_heads(self) -> int:
-        """As many as query heads."""
-        return self.num_heads
-
-    @property
-    def v_head_dim(self) -> int:
-        """As wide as a query head."""
-        return self.head_dim
 
 
 def lightning_operators(mixer: LightningSpec, hidden_size: int, *, input_from: str) -> tuple[Operator, ...]:

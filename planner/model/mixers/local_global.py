@@ -16,35 +16,23 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from planner.model.mixers.kinds import OtherMixer
+from planner.model.mixers.kinds import EqualHeads
 from planner.model.mixers.parts import projection
 from planner.model.mixers.softmax import PositionBias
 from planner.model.operator import Operator
 
 
-class LocalGlobalSpec(OtherMixer):
+class LocalGlobalSpec(EqualHeads):
     """Block-local attention of an encoder layer, with global keys."""
 
     causal: ClassVar[bool] = False
     kind: Literal["local_global"] = "local_global"
-    num_heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0)
     window: int = Field(gt=0, description="tokens that a token's block sees")
     summary_block: int | None = Field(default=None, gt=0, description="tokens that one summary key stands for")
     global_tokens: int = Field(default=0, ge=0, description="learned tokens that see all, and that all see")
     position_bias: PositionBias | None = Field(
         default=None, description="biases by distance, one table for tokens and one for summaries"
     )
-
-    @property
-    def num_kv_heads(self) -> int:
-        """As many as query heads."""
-        return self.num_heads
-
-    @property
-    def v_head_dim(self) -> int:
-        """As ``head_dim``."""
-        return self.head_dim
 
 
 def local_global_operators(mixer: LocalGlobalSpec, hidden_size: int, *, input_from: str) -> tuple[Operator, ...]:

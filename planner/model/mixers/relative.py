@@ -15,28 +15,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from planner.model.mixers.kinds import OtherMixer
+from planner.model.mixers.kinds import EqualHeads
 from planner.model.mixers.parts import projection
 from planner.model.operator import Operator
 
 
-class RelativeAttentionSpec(OtherMixer):
+class RelativeAttentionSpec(EqualHeads):
     """Attention of one layer kind with projected distances; no biases."""
 
     kind: Literal["relative"] = "relative"
-    num_heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0)
     both_ways: bool = Field(default=True, description="whether a token sees later ones")
-
-    @property
-    def num_kv_heads(self) -> int:
-        """As many as query heads."""
-        return self.num_heads
-
-    @property
-    def v_head_dim(self) -> int:
-        """As ``head_dim``."""
-        return self.head_dim
 
 
 def relative_operators(mixer: RelativeAttentionSpec, hidden_size: int, *, input_from: str) -> tuple[Operator, ...]:

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from planner.model.mixers.cross import CrossAttentionSpec, cross_operators
-from planner.model.mixers.kinds import OtherMixer
+from planner.model.mixers.kinds import Modality, OtherMixer
 from planner.model.operator import Operator
 
 
@@ -20,7 +20,7 @@ class TowerCrossSpec(OtherMixer):
     """Cross-attention of one layer kind to the tower of a modality."""
 
     kind: Literal["tower_cross"] = "tower_cross"
-    modality: Literal["vision", "audio"] = "vision"
+    modality: Modality = "vision"
     num_heads: int = Field(gt=0)
     num_kv_heads: int = Field(gt=0)
     head_dim: int = Field(gt=0)

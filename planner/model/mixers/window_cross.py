@@ -11,30 +11,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from planner.model.mixers.kinds import OtherMixer
+from planner.model.mixers.kinds import EqualHeads
 from planner.model.mixers.parts import projection
 from planner.model.operator import Operator
 
 
-class WindowCrossSpec(OtherMixer):
+class WindowCrossSpec(EqualHeads):
     """Cross-attention of one layer kind, with biases on every projection."""
 
     kind: Literal["window_cross"] = "window_cross"
-    num_heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0)
     source_width: int = Field(gt=0)
     window: int = Field(gt=0, description="frames that each query sees")
     queries: int = Field(gt=0, description="queries of one window")
-
-    @property
-    def num_kv_heads(self) -> int:
-        """As many as query heads."""
-        return self.num_heads
-
-    @property
-    def v_head_dim(self) -> int:
-        """As ``head_dim``."""
-        return self.head_dim
 
 
 def window_cross_operators(mixer: WindowCrossSpec, hidden_size: int, *, input_from: str) -> tuple[Operator, ...]:

@@ -165,7 +165,9 @@ def gathered_once_s(parameters: Array, parallel: DataParallelism, hardware: Hard
 def _once_a_step_s(
     parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware
 ) -> tuple[Array, Array]:
-    everyone, scatter, gather, across = step_exchanges(parameters, parallel, workload, hardware.physics)
+    everyone, scatter, gather, across = step_exchanges(
+        parameters, parallel, workload, hardware.physics, hardware.pool.device.architecture
+    )
     reduce_s = _exchange_s(everyone, hardware) + _exchange_s(scatter, hardware) + _exchange_s(across, hardware)
     gather_s = _exchange_s(gather, hardware)
     if not (hardware.physics.reduction_bucket_bytes or hardware.physics.gather_by_tensor):

@@ -7,7 +7,7 @@ Roofline with an efficiency by operator class and size::
     point-wise  t = bytes / (B * e_mem) + launch
 
 ``P`` dense peak, ``B`` memory bandwidth, ``f(x) = x / (x + x_half)`` (small and thin shapes waste tiles and waves).
-``e_mm`` is the device's best measured matmul rate over peak where the catalogue has it, else the class default.
+``e_mm`` is the device's best measured matmul rate over peak where the catalogue has it, else ``matmul_fraction``.
 Every result of this module is a *datasheet* prediction; a measured profile replaces it operator by operator.
 
 Sources: utilisation of 35,742 measured bf16 matmuls a device (median .76 A100, .76 H100, .67 B200 for m, n, k >= 1024),
@@ -122,6 +122,27 @@ def sustained_fraction(device: Device) -> float:
     return known.values.get(device.name, known.values.get(device.architecture, known.other or 1.0))
 
 
+def matmul_fraction(device: Device, precision: str) -> float:
+    """Best rate of a lone matmul over the peak of a precision: measured, or from what is nearest to a measurement.
+
+    Systolic arrays have one rate.  Tensor cores run fp16 and bf16 at the same rate; what holds a device back in bf16
+    (power, clocks) holds it back in fp8 as well, a little more (``fp8_over_bf16_matmul_fraction``).
+    """
+    known, measured = architectures(), device.achievable_matmul_fraction
+    systolic = known.systolic_matmul_fraction.values.get(device.architecture)
+    if systolic is not None:
+        return systolic
+    if precision in measured:
+        return measured[precision]
+    if precision == "fp32":
+        return VECTOR_FRACTION
+    wide = measured.get("bf16")
+    if wide is None or precision not in {"fp16", "fp8"}:
+        return DEFAULT_MATMUL_FRACTION
+    ratios = known.fp8_over_bf16_matmul_fraction
+    return wide if precision == "fp16" else wide * ratios.values.get(device.architecture, ratios.other or 1.0)
+
+
 def device_rates(device: Device, precision: str) -> DeviceRates:
     """Build the rates of ``device`` for ``precision`` (fp8, fp4: matmuls only, attention stays 16 bit).
 
@@ -140,20 +161,11 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
             where=f"device {device.name} /peak_flops_per_s/{missing}",
             hint=f"choose among {', '.join(sorted(peaks)) or 'none known'}, or add the rate to the device file",
         )
-    sustained = 1.0 if precision == "fp32" else sustained_fraction(device)
-    # Tensor cores run fp16 and bf16 at the same rate, so one measurement serves both.
-    fractions = {
-        "fp32": VECTOR_FRACTION,
-        "fp16": device.achievable_matmul_fraction.get("bf16", DEFAULT_MATMUL_FRACTION),
-    }
-    fractions |= device.achievable_matmul_fraction
-    systolic = architectures().systolic_matmul_fraction.values.get(device.architecture)
-    if systolic is not None:
-        fractions, sustained = {precision: systolic, wide: systolic}, 1.0
-    fraction, wide_fraction = (fractions.get(name, DEFAULT_MATMUL_FRACTION) for name in (precision, wide))
+    systolic = device.architecture in architectures().systolic_matmul_fraction.values
+    sustained = 1.0 if precision == "fp32" or systolic else sustained_fraction(device)
     return DeviceRates(
-        matmul_flops_per_s=peak * fraction * sustained,
-        wide_matmul_flops_per_s=base * wide_fraction * sustained,
+        matmul_flops_per_s=peak * matmul_fraction(device, precision) * sustained,
+        wide_matmul_flops_per_s=base * matmul_fraction(device, wide) * sustained,
         wide_flops_per_s=base,
         # Operators count 16-bit elements: wider ones take their bytes from the bandwidth.
         memory_bytes_per_s=device.memory_bandwidth_bytes_per_s

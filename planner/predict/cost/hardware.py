@@ -160,9 +160,10 @@ def hardware_of(
     """
     if len(cluster.pools) != 1:
         raise DocumentInvalid(
-            f"cluster {cluster.name} has {len(cluster.pools)} device pools; a training plan needs exactly one",
+            f"cluster {cluster.name} has {len(cluster.pools)} device pools; this is answered for one kind of device",
             where=f"{cluster.name}#/pools",
-            hint="plan each pool by itself: keep one entry of /pools",
+            hint="plan each pool by itself: keep one entry of /pools; `plans show`, `diff` and `emit` take a plan over"
+            " several pools as it is",
         )
     pool = cluster.pools[0]
     levels = network_levels(pool, cluster.fabric)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.operator import Operator
-from planner.model.operators import embedding_operators, head_operators, layer_operators, mtp_operators
+from planner.model.operators import embedding_operators, head_operators, mtp_operators
 from planner.model.spec import ModelSpec
 from planner.predict.cost.as_run import keys_as_run
 from planner.predict.cost.hardware import Hardware
@@ -36,7 +36,7 @@ from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes,
 from planner.predict.memory.backward import backward_working_bytes, local_parameters
 from planner.predict.memory.exchange_buffers import standing_exchange_bytes
 from planner.predict.memory.framework_memory import with_eight_bit_experts, with_eight_bit_inputs, with_framework_kept
-from planner.predict.trained_operators import WIDE_BYTES, paired_head, trained_operators
+from planner.predict.trained_operators import WIDE_BYTES, layer_as_run, paired_head, trained_operators
 from planner.question.problem import Workload
 from planner.strategy.strategy import Relief
 from solver.arrays import Array, Ints
@@ -176,7 +176,7 @@ def layer_seconds(model: ModelSpec, workload: Workload, hardware: Hardware, keys
 def _kinds(model: ModelSpec, workload: Workload, hardware: Hardware) -> list[Sequence[Operator]]:
     """The operators of each layer kind."""
     kinds = range(len(model.layer_kinds))
-    trained = [_as_trained(layer_operators(model, kind), workload, hardware) for kind in kinds]
+    trained = [_as_trained(layer_as_run(model, kind, workload), workload, hardware) for kind in kinds]
     kept = [with_framework_kept(operators, hardware.physics) for operators in trained]
     each = hardware.rates.narrow_bytes
     if hardware.eight_bit_inputs:

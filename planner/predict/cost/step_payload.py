@@ -21,6 +21,7 @@ import numpy as np
 from planner.predict.collective import Collective, Groups
 from planner.predict.memory.states import WEIGHT_BYTES, by_deepspeed, gradient_bytes
 from planner.predict.physics.physics import Physics
+from planner.question.fp8_recipes import usual_recipe
 from planner.question.optimizers import OPTIMIZERS
 from planner.question.problem import Workload
 from planner.strategy.rows import StrategyRows
@@ -131,18 +132,18 @@ def gathers_per_microbatch(parallel: DataParallelism, framework: Physics) -> Arr
 
 
 def step_exchanges(
-    parameters: Array, parallel: DataParallelism, workload: Workload, framework: Physics
+    parameters: Array, parallel: DataParallelism, workload: Workload, framework: Physics, architecture: str
 ) -> tuple[StepExchange, StepExchange, StepExchange, StepExchange]:
     """Once a step: all_reduce of everything, reduce_scatter, all_gather, all_reduce of the shards.
 
+    ``architecture``: of the devices, which decides the fp8 recipe where nobody says one.
     A back-end may all_reduce where ZeRO-1 could reduce_scatter (``zero_all_reduces``).
     """
     scatter: Collective = "all_reduce" if framework.zero_all_reduces else "reduce_scatter"
     gradient, zero = parameters * gradient_bytes(workload), parallel.zero
     shards, often = parallel.shards, gathers_per_microbatch(parallel, framework)
     replicated = (zero >= 1) & (parallel.replicate > 1)
-    # Where nobody says the recipe it is MXFP8 from Blackwell on, whose weights are gathered in 16 bit.
-    narrow = workload.fp8_recipe in EIGHT_BIT_GATHERS
+    narrow = (workload.fp8_recipe or usual_recipe(architecture)) in EIGHT_BIT_GATHERS
     gathered = WEIGHT_BYTES - (WEIGHT_BYTES - 1.0) * parallel.eight_bit * narrow
     return (
         StepExchange("all_reduce", zero == 0, gradient, parallel.everyone, across_replicas=True),

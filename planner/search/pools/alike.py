@@ -39,7 +39,7 @@ def demand_trainable(problem: PoolsProblem, pools: tuple[PoolHardware, ...]) -> 
         raise NoFeasiblePlan(
             f"pp={pinned} is one stage, which stays within one pool",
             binding="pins",
-            relaxations=(f"pin pp to {FEWEST_STAGES} or more", "plan each pool by itself with --cluster"),
+            relaxations=(f"pin pp to {FEWEST_STAGES} or more", "plan each pool by itself"),
             where="--pin pp",
         )
     if reasons:

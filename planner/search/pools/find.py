@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.search.pools.alike import alike_spaces, demand_trainable, with_one_relief
 from planner.search.pools.microbatch_space import MicrobatchSpace, StageTables
 from planner.search.pools.neighbours import fastest_neighbour
@@ -28,7 +27,7 @@ from planner.search.pools.problem import PoolsProblem
 from planner.search.pools.stage_tables import span_classes
 from planner.search.pools.step import SimulatedStages, simulated_stages
 from planner.search.pools.sub_mesh import PoolHardware, pool_hardware
-from planner.search.space import divisors
+from planner.search.pools.why_none import microbatch_samples, nothing_found
 from solver.stage_assignment.assign import relaxed_value, search_below
 from solver.stage_assignment.tables import AssignmentTables, AssignmentValue, Searched, StageChoice
 
@@ -102,7 +101,7 @@ def find_assignment(problem: PoolsProblem, time_limit_s: float | None = None) ->
         if choice.mixed_s < answer.step_time_s:
             _look_at_all(choice.divided(), answer, deadline)
     if answer.found is None:
-        raise _nothing_found(problem, pools, answer, deadline)
+        raise nothing_found(problem, pools, answer.choices, late=_late(deadline))
     for choice in choices:
         for each in (choice, *choice.parts):
             _polish(each, answer)
@@ -114,23 +113,17 @@ def _choices(problem: PoolsProblem, pools: tuple[PoolHardware, ...]) -> list[_Ch
     """Every number of samples at a time; in a back-end with every sharding that all stages may have."""
     spans = span_classes(problem.model, problem.model.num_layers)
     if not problem.alike:
-        spaces = [MicrobatchSpace(problem, pools, samples, spans) for samples in _microbatches(problem)]
+        spaces = [MicrobatchSpace(problem, pools, samples, spans) for samples in microbatch_samples(problem)]
         found = [_Choice(space, space.bound_s()) for space in spaces]
         return [choice for choice in found if math.isfinite(choice.bound_s)]
     demand_trainable(problem, pools)
     found = []
-    for samples in _microbatches(problem):
+    for samples in microbatch_samples(problem):
         for space in alike_spaces(problem, pools, samples, spans):
             bound_s = space.bound_s()
             if math.isfinite(bound_s):
                 found.append(_Choice(space, bound_s))
     return found
-
-
-def _microbatches(problem: PoolsProblem) -> list[int]:
-    """Numbers of samples at a time."""
-    batch, pinned = problem.workload.global_batch_size, problem.pins().get("num_microbatches")
-    return [samples for samples in divisors(batch) if pinned is None or batch // samples == pinned]
 
 
 def _late(deadline: float | None) -> bool:
@@ -270,19 +263,3 @@ def _polish(choice: _Choice, answer: PoolsAnswer) -> None:
     if choice.found is not None and choice.found.step_s <= NEAR * answer.step_time_s:
         space = choice.space
         _keep(choice, fastest_neighbour(choice.found, space.num_microbatches, space.objective), answer)
-
-
-def _nothing_found(
-    problem: PoolsProblem, pools: tuple[PoolHardware, ...], answer: PoolsAnswer, deadline: float | None
-) -> Exception:
-    if deadline is not None and time.monotonic() > deadline:
-        return BudgetSpent(
-            "no plan over the pools was found in the time given", where="--time-limit", hint="allow more time"
-        )
-    sizes = ", ".join(f"{pool.hardware.num_devices} x {pool.hardware.pool.device.name}" for pool in pools)
-    return NoFeasiblePlan(
-        f"{problem.model.name} fits on {sizes} in no way: every stage that could hold its share needs more memory",
-        binding="device memory of the stages",
-        relaxations=("add devices to a pool", "allow recompute and offload (drop the pins that forbid them)"),
-        pruned={"micro-batches that could not be filled or did not fit": answer.choices},
-    )

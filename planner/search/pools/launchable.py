@@ -72,7 +72,7 @@ def launchable_plan(plan: PoolsPlan) -> Plan:
             proof=plan.search.proof,
         ),
         assumptions=plan.assumptions,
-        provenance={**plan.provenance, "pools_plan": plan.plan_id},
+        provenance=plan.provenance,
     )
 
 

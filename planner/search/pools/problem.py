@@ -21,6 +21,8 @@ from profiles.document import Document
 
 FIXED: dict[str, int | str] = {"vpp": 1, "schedule": "1f1b", "axis_order": "tp-cp-ep-dp-pp", "microbatch_group_size": 0}
 """What plans over several pools do not choose; a pin may only repeat it."""
+_FLAGS = {"/model": "--model", "/workload/sequences": "--sequences"}
+"""What the question calls a part of it -> its flag."""
 DEFAULTS: dict[str, int] = {"cp": 1, "dp_replicate": 1}
 """What they leave at one unless a pin says otherwise."""
 
@@ -47,7 +49,11 @@ def complete_pools_problem(
         problem = PoolsProblem(model=model, clusters=clusters, workload=workload, constraints=constraints)
     except ValidationError as error:
         said = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-        raise DocumentInvalid(said, where="--pool", hint="plan each pool by itself with --cluster") from error
+        pointer, _, reason = said.partition(": ")
+        flag = _FLAGS.get(pointer)
+        raise DocumentInvalid(
+            reason if flag else said, where=flag or "--pool", hint="plan each pool by itself"
+        ) from error
     problem.pins()
     for cluster in clusters:
         _demand_precision(cluster.pools[0].device, workload.precision)
@@ -76,7 +82,7 @@ def _demand_together(problem: PoolsProblem, clusters: tuple[Cluster, ...]) -> No
             f"nobody has shown {software.title} to run one pipeline over unequal devices: its launch files would be a"
             " guess",
             where="--backend",
-            hint=f"name {able}, leave --backend out for a plan for study, or plan each pool by itself with --cluster",
+            hint=f"name {able}, leave --backend out for a plan for study, or plan each pool by itself",
         )
     devices = [cluster.pools[0].device for cluster in clusters]
     for index in range(len(clusters)):

@@ -27,7 +27,7 @@ from planner.evidence.accuracy.statistics import (
     time_figures,
 )
 from planner.evidence.runs.prediction import Prediction, predict_rows
-from planner.question.problem import Constraints, Problem, Workload
+from planner.question.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.estimate import estimate
 from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
@@ -55,7 +55,7 @@ def test_a_row_is_predicted_exactly_as_estimate_would(recompute: str) -> None:
         model=model,
         cluster=load_cluster("dgx-h200", 16),
         workload=Workload(global_batch_size=64, sequence_length=8192),
-        constraints=Constraints(memory_margin_fraction=0.06),
+        constraints=Constraints(memory_margin_fraction=0.06, backends=(UNRESTRICTED,)),
     )
     plan = estimate(problem, strategy, (16, 16))
     assert row.step_time_s == pytest.approx(plan.step_time_s, rel=1e-12)

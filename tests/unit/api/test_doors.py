@@ -7,6 +7,7 @@ import io
 import zipfile
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any, get_type_hints
 
 import pytest
 from starlette.applications import Starlette
@@ -22,9 +23,13 @@ from api.http.request_body import read_body
 from api.serving import check_address
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
-from api.wire.problem_details import problem_details
+from api.wire.problem_details import FLAG_POINTERS, problem_details
+from planner.cli.workload_flags import WorkloadFlags
 from planner.errors import BackEndRefused, DocumentInvalid, NoFeasiblePlan
+from planner.operations.operation import Session
+from planner.operations.pools import POOLS, PoolsRequest
 from planner.store.errors import StoreUnavailable
+from profiles.errors import MeshwrightError
 from profiles.validation import Finding, FindingsInvalid
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -125,6 +130,35 @@ def test_flags_become_pointers_and_hosts_stay_unnamed() -> None:
     assert "secret-host" not in away.model_dump_json()
     none = problem_details(NoFeasiblePlan("nothing fits", binding="memory", pruned={"memory": 3}))
     assert (none.binding, none.pruned, none.status) == ("memory", {"memory": 3}, 422)
+
+
+def test_every_flag_of_a_workload_and_of_an_emission_has_a_field() -> None:
+    hints = {**get_type_hints(WorkloadFlags, include_extras=True)}
+    flags = {flag for hint in hints.values() for flag in hint.__metadata__[0].param_decls if flag.startswith("--")}
+    # A sample of pixels is counted before a request is sent.
+    assert flags - {"--sample"} <= set(FLAG_POINTERS)
+    assert {"--env", "--emit", "--from", "--image", "--hosts"} <= set(FLAG_POINTERS)
+
+
+@pytest.mark.parametrize(
+    ("more", "pointer"),
+    [
+        ({"constraints": {"backends": ["megatron"]}}, "/constraints/backends"),
+        ({"constraints": {"backends": ["native"], "pins": {"schedule": "zbv"}}}, "/constraints/pins"),
+        ({"constraints": {"backends": ["native"], "pins": {"pp": 1}}}, "/constraints/pins"),
+        ({"workload": {"precision": "fp8"}}, "/workload/precision"),
+        ({"workload": {"images_per_sample": 1}}, "/workload/images_per_sample"),
+        ({"model": "wan-2.1-14b"}, "/model"),
+    ],
+)
+def test_errors_of_pools_speak_of_the_fields_of_the_request(more: dict[str, Any], pointer: str) -> None:
+    body = {**POOLS.example, "launcher": None, **more}
+    body["workload"] = {**POOLS.example["workload"], **more.get("workload", {})}
+    with pytest.raises(MeshwrightError) as caught:
+        POOLS.work(Session(plan=lambda _: pytest.fail("no plan is asked")), PoolsRequest.model_validate(body))
+    told = problem_details(caught.value)
+    assert told.errors[0].pointer == pointer
+    assert "--" not in told.model_dump_json()
 
 
 def test_equal_questions_share_one_computation() -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from planner.backends.asked import problem_hardware
 from planner.model.builtin import builtin_model
-from planner.model.flops import model_flops_per_token
+from planner.model.flops import forward_flops, model_flops_per_token
+from planner.model.load import model_from_data
 from planner.model.operators import head_operators, layer_operators
 from planner.model.parameters import total_parameters
+from planner.predict.cost.hardware import hardware_of
 from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.predict.trained_operators import paired_head, trained_operators
 from planner.predict.training_flops import training_flops_per_token
@@ -133,3 +135,21 @@ def test_useful_flops_of_frozen_weights_are_two_thirds() -> None:
     assert of(kind="full") == 1.0
     assert of(kind="lora", rank=1, targets="q") == pytest.approx(2 / 3, rel=0.01)
     assert of(kind="full", task="dpo") == pytest.approx(4 / 3)
+
+
+@pytest.mark.parametrize("tp", [1, 8])
+def test_layers_that_attend_to_a_tower_are_passed_over_without_images(tp: int) -> None:
+    """Llama 3.2 Vision on text: 8 of 40 layers hold their weights and run nothing."""
+    config = {"model_type": "mllama", "text_config": {"model_type": "mllama_text_model"}}
+    model = model_from_data({**config, "vision_config": {"model_type": "mllama_vision_model"}}, "m", "t")
+    none = Relief("none", (), False)
+    rows = StrategyRows.of([Strategy(tp=tp, sp=tp > 1, dp_shard=8 // tp, zero_stage=1)], (none,))
+    text, seen = (Workload(global_batch_size=8, sequence_length=4096, images_per_sample=items) for items in (0, 1))
+    hardware = hardware_of(load_cluster("dgx-h100", 8), "bf16")
+    layers = [CostModel(model, each, hardware, (none,)).keyed(rows)[0].layers for each in (text, seen)]
+    assert model.layer_kinds[1].attention.kind == "tower_cross"
+    assert float(layers[0].total_s[0, 1]) == 0.0 < float(layers[1].total_s[0, 1])
+    assert layers[0].dense_parameters.tolist() == layers[1].dense_parameters.tolist()
+    plain = sum(forward_flops(each, 4096) for each in layer_operators(model, 0))
+    ends = sum(forward_flops(each, 4096) for each in head_operators(model))
+    assert training_flops_per_token(model, text) == pytest.approx(3.0 * (32 * plain + ends))

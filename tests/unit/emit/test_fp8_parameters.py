@@ -55,7 +55,7 @@ def test_the_release_stores_8_bit_weights_with_its_distributed_optimizer(
     assert (f"{room}.A27" not in found) is taken
 
 
-def cost_of(strategy: Strategy, recipe: str = "tensorwise") -> tuple[float, float]:
+def cost_of(strategy: Strategy, recipe: str | None = "tensorwise", device: str = "hopper") -> tuple[float, float]:
     """Bytes on the fullest device of weights, and of the gather of a step."""
     asked = workload(fp8_recipe=recipe)
     physics = backend("megatron").releases[0].physics
@@ -66,7 +66,7 @@ def cost_of(strategy: Strategy, recipe: str = "tensorwise") -> tuple[float, floa
     layers = float(found.frozen.layer[0, 0] + found.dense_state.weights[0] * found.layer_dense[0, 0])
     from planner.predict.cost.step_payload import step_exchanges
 
-    gather = step_exchanges(np.array([1.0]), found.dense_parallel, asked, physics)[2]
+    gather = step_exchanges(np.array([1.0]), found.dense_parallel, asked, physics, device)[2]
     return layers, float(gather.size_bytes[0])
 
 
@@ -80,6 +80,13 @@ def test_16_bit_weights_are_gone_and_less_is_gathered() -> None:
 
 def test_mxfp8_weights_are_gathered_in_16_bit() -> None:
     assert cost_of(STORED, "mxfp8")[1] == 2.0
+
+
+def test_without_a_recipe_what_is_gathered_follows_the_recipe_that_is_written() -> None:
+    written = {each: precision_flags(STORED, workload(fp8_recipe=None), each) for each in ("hopper", "blackwell")}
+    assert [flags["--fp8-recipe"] for flags in written.values()] == [("tensorwise",), ("mxfp8",)]
+    assert cost_of(STORED, None) == cost_of(STORED, "tensorwise")
+    assert cost_of(STORED, None, "blackwell")[1] == 2.0
 
 
 @pytest.mark.parametrize(("recipe", "reused"), [("tensorwise", False), ("blockwise", False), ("mxfp8", True)])

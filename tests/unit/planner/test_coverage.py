@@ -33,7 +33,7 @@ def problem() -> Problem:
 
 def covered(question: Problem) -> Coverage:
     plan = estimate(question, STRATEGY)
-    hardware = hardware_of(question.cluster, "bf16", question.profile)
+    hardware = hardware_of(question.cluster, "bf16", question.profile, physics=physics_of(plan))
     return coverage(question, hardware, STRATEGY, plan.breakdown_s)
 
 

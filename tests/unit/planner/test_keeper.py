@@ -16,6 +16,7 @@ def test_a_child_stores_the_plan_with_its_search(tmp_path: Path) -> None:
     database, plan = f"sqlite:///{tmp_path / 'plans.db'}", make_plan()
     keeper = Keeper(database)
 
+    keeper.open()
     assert keeper.save(plan, 1.5)
 
     keeper.stop()
@@ -30,8 +31,17 @@ def test_what_a_child_cannot_store_is_left_to_the_parent(tmp_path: Path) -> None
     (tmp_path / "plans.db").write_text("no database, and long enough to be told from one that is empty\n" * 20)
     keeper = Keeper(str(tmp_path / "plans.db"))
 
+    keeper.open()
     assert not keeper.save(make_plan(), None)
     keeper.stop()
+
+
+def test_a_child_opens_no_database_before_it_is_told(tmp_path: Path) -> None:
+    keeper = Keeper(str(tmp_path / "plans.db"))
+
+    # A plan without the word to open: the child reads something else and ends.
+    assert not keeper.save(make_plan(), None)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("times", [1, 2])

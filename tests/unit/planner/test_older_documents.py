@@ -19,7 +19,7 @@ from planner.backends.emission.write import read_manifest, write_emission
 from planner.backends.folders.directory import check_directory
 from planner.backends.folders.emit import emit_plan
 from planner.plan.plan import Plan
-from planner.question.older_documents import backend_of
+from planner.question.older_documents import backend_of, has_older_words
 from planner.question.problem import Constraints, Problem
 from planner.store import open_store
 from profiles.document import canonical_json
@@ -153,3 +153,36 @@ def test_both_words_at_once_are_refused() -> None:
         Problem.model_validate({**old, "constraints": {"backends": ["megatron"]}, "schema_version": 2})
     with pytest.raises(ValidationError):
         Constraints.model_validate({"backends": ["megatron"], "target": "deepspeed"})
+
+
+def with_images(name: str) -> dict[str, Any]:
+    """A plan of today's form for a model without a tower, as releases before November 2026 let it be asked."""
+    kept = Plan.model_validate_json(text(name)).model_dump(mode="json")
+    workload = {**kept["problem"]["workload"], "images_per_sample": 2, "audio_clips_per_sample": 1}
+    return {**kept, "problem": {**kept["problem"], "workload": workload}}
+
+
+def test_images_that_no_tower_reads_are_left_out_of_questions_and_plans_that_are_read() -> None:
+    stored = with_images("megatron")
+    plan = Plan.model_validate_json(canonical_json(stored))
+    assert plan.plan_id == hashlib.sha256(canonical_json(stored).encode()).hexdigest()
+    assert plan.is_upgraded
+    assert has_older_words(canonical_json(stored))
+    assert plan.problem.workload.images_per_sample == plan.problem.workload.audio_clips_per_sample == 0
+    assert Problem.model_validate(stored["problem"]) == plan.problem
+    with pytest.raises(ValidationError, match="has no vision tower"):
+        Problem(
+            model=plan.problem.model,
+            cluster=plan.problem.cluster,
+            workload=plan.problem.workload.model_copy(update={"images_per_sample": 2}),
+        )
+    assert not has_older_words(canonical_json(plan.model_copy(update={"gap": 0.5}).written()))
+
+
+def test_a_stored_plan_with_images_of_a_model_of_text_is_found(tmp_path: Path) -> None:
+    body = canonical_json(with_images("torchtitan"))
+    plan = Plan.model_validate_json(body)
+    with open_store(f"sqlite:///{tmp_path / 'plans.db'}") as store:
+        assert store.save_plan(plan, 1.0) == plan.plan_id
+        assert store.plan_text(plan.plan_id).body == body
+        assert store.get_plan(plan.plan_id).problem.workload.images_per_sample == 0

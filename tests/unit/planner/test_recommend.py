@@ -67,8 +67,10 @@ def test_asking_for_the_fastest_is_the_question_of_before() -> None:
     assert "fastest" not in planned("deepspeed", "fastest").model_dump(mode="json")
 
 
-@pytest.mark.parametrize("backend", ["deepspeed", "megatron"])
-def test_the_price_is_told_in_words(backend: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "simpler"), [("deepspeed", "no optimizer offload"), ("megatron", "no uneven layers")]
+)
+def test_the_price_is_told_in_words(backend: str, simpler: str) -> None:
     plan = planned(backend)
     fastest = plan.fastest
     assert fastest is not None
@@ -76,7 +78,7 @@ def test_the_price_is_told_in_words(backend: str) -> None:
     assert words[0] == f"{100 * fastest.slower_by:.1f} % slower on paper"
     room_gib = (fastest.peak_memory_bytes - plan.peak_memory_bytes) / 2**30
     assert words[1] == f"{room_gib:.1f} GiB more room"
-    assert "no optimizer offload" in words
+    assert simpler in words
     assert fastest.price in recommendation_sentence(plan)
     assert recommendation_sentence(plan) in explain(plan, with_neighbours=False).sentences
 

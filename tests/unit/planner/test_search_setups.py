@@ -23,7 +23,7 @@ PROBLEMS = (
     ("llama-3.2-1b", "tuned"),  # ties its embedding: a table is reduced between first and last stage, but not in a V
     ("mixtral-8x7b", "tuned"),
     ("llama-3.1-8b", "torchtitan-compiled"),  # each moment of a step is billed for itself
-    ("llama-3.1-8b", "megatron-deepspeed"),
+    ("llama-3.1-8b", "megatron-deepspeed-pipeline"),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,21 @@ def test_a_back_end_that_runs_unequal_stages_gets_launch_files(tmp_path: Path) -
     answer = ran.json()
     assert answer["backend"] == "native"
     assert answer["strategy"]["tp"] == 2
+    # One id: of the answer, of the files and of the stored plan, which commands take as any other.
+    assert json.loads((out / "plan.json").read_text(encoding="utf-8"))["strategy"] == answer["strategy"]
+    assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["plan_id"] == answer["plan_id"]
+    shown = run_here("plans", "show", answer["plan_id"])
+    assert f"PLAN {answer['plan_id'][:12]}" in shown.stdout
+    assert "h100-sxm5-80gb + 8 " in shown.stdout
+    assert answer["plan_id"][:12] in run_here("plans", "list").stdout
+    assert run_here("diff", answer["plan_id"], answer["plan_id"]).exit_code == 0
+    written = run_here("emit", answer["plan_id"], "--launcher", "slurm", "--out", str(tmp_path / "again"))
+    assert written.exit_code == 0, written.stderr
+    files = [(folder / "job.sbatch").read_text(encoding="utf-8") for folder in (out, tmp_path / "again")]
+    assert files[0] == files[1]
+    why = run_here("explain", answer["plan_id"])
+    assert why.exit_code == 2
+    assert "answered for one kind of device" in why.stderr
     [emission] = answer["emissions"]
     assert emission["launcher"] == "slurm"
     assert "#SBATCH hetjob" in (out / "job.sbatch").read_text(encoding="utf-8")
@@ -109,3 +125,13 @@ def test_a_spent_time_limit_gives_a_gap_or_says_so() -> None:
     assert ran.exit_code in {0, 6}
     if ran.exit_code == 0:
         assert ran.json()["lower_bound_s"] <= ran.json()["step_time_s"]
+
+
+def test_a_sample_over_pools_is_counted_and_then_refused_for_its_own_reason() -> None:
+    ran = run_here("plan", "--model", "wan-2.1-14b", *POOLS, "--global-batch-size", "64", "--sample", "81x480x832")
+    assert ran.exit_code == 2, ran.stderr
+    assert "are not cut into stages" in ran.stderr
+    assert "plan each pool by itself" in ran.stderr
+    assert "--sequence-length" not in ran.stderr
+    text = run_here(*PLAN[:3], *POOLS, "--global-batch-size", "64", "--sample", "81x480x832")
+    assert "only a diffusion transformer has samples" in text.stderr

@@ -10,9 +10,12 @@ export interface ModelRow {
   parameters: number;
   active_parameters: number;
   num_layers: number;
+  /** Of them; 0 where there is no encoder. */
+  encoder_layers: number;
   hidden_size: number;
   vocab_size: number;
-  max_sequence_length: number;
+  /** null: no positions that end somewhere. */
+  max_sequence_length: number | null;
   num_experts: number;
   builtin: boolean;
 }

@@ -97,7 +97,8 @@ function Facts({ model }: { model: ModelRow }) {
       </dd>
       <dt>Layers</dt>
       <dd>
-        {count(model.num_layers)} of width {count(model.hidden_size)}
+        {model.encoder_layers > 0 && `${count(model.encoder_layers)} + `}
+        {count(model.num_layers - model.encoder_layers)} of width {count(model.hidden_size)}
       </dd>
       {model.num_experts > 0 && (
         <>
@@ -106,7 +107,7 @@ function Facts({ model }: { model: ModelRow }) {
         </>
       )}
       <dt>Longest sequence</dt>
-      <dd>{count(model.max_sequence_length)} tokens</dd>
+      <dd>{model.max_sequence_length === null ? "no limit" : `${count(model.max_sequence_length)} tokens`}</dd>
     </dl>
   );
 }
