@@ -28,7 +28,7 @@ def tiny_shares(plan: Plan, strategy: Strategy) -> tuple[ChunkShare, ...]:
     last = max(strategy.num_chunks - 1, 1)
     picked = [whole[round(place * (len(whole) - 1) / last)] for place in range(strategy.num_chunks)]
     if strategy.num_chunks == 1:
-        picked = whole[:1]
+        picked = [whole[0]]
     fewest = min((share.layers for share in picked if share.layers), default=1)
     partial = any(0 < share.recomputed < share.layers for share in picked)
     # Every kind of layer needs a place.

@@ -25,8 +25,8 @@ LENGTHS = (512, 1024, 2048, 1536)
 
 
 def test_three_points_give_the_polynomial_exactly() -> None:
-    assert fitted((3, 5, 9), [7 + 2 * x + 4 * x * x for x in (3, 5, 9)]) == (7, 2, 4)
-    assert fitted((512, 1024, 2048), [1, 2, 4]) == (0, Fraction(1, 512), 0)
+    assert fitted((3, 5, 9), [7 + 2 * x + 4 * x * x for x in (3, 5, 9)]) == (Fraction(7), Fraction(2), Fraction(4))
+    assert fitted((512, 1024, 2048), [1, 2, 4]) == (Fraction(0), Fraction(1, 512), Fraction(0))
 
 
 @pytest.mark.parametrize(("positions", "lengths"), [(4096, LENGTHS), (128, (32, 64, 128, 96)), (2**20, LENGTHS)])
