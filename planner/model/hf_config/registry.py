@@ -212,7 +212,7 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     data = _with_floats(data)
     kind = data.get("model_type")
     if not isinstance(kind, str) or kind not in IMPORTERS:
-        traced = traced_model(data, name, where, UNMODELLED.get(kind, "")) if isinstance(kind, str) else None
+        traced = _traced(kind, data, name, where) if isinstance(kind, str) else None
         if traced is None:
             raise _unsupported(kind, data.get("architectures"), where)
         return traced
@@ -230,6 +230,11 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     if spec is None:
         raise DocumentInvalid("the language model inside this config cannot be read", where=where)
     return spec
+
+
+def _traced(kind: str, data: dict[str, Any], name: str, where: str) -> ModelSpec | None:
+    hint = f"describe the model in Meshwright's own model YAML. Supported: {', '.join(supported_model_types())}"
+    return traced_model(data, name, where, UNMODELLED.get(kind, ""), hint)
 
 
 def _with_floats(value: Any) -> Any:

@@ -23,14 +23,16 @@ from profiles.validation import read_document
 TIME_LIMIT_S = 600.0
 """Of the wall clock: a busy machine takes far longer than the ten seconds of processor time that most traces need."""
 INSTALL = "pip install 'meshwright[torch]' 'transformers>=5'"
-_OWN_YAML = "describe the model in Meshwright's own model YAML"
+OWN_YAML = "describe the model in Meshwright's own model YAML"
 _MODULE = "planner.model.traced.worker"
 
 
-def traced_model(data: dict[str, Any], name: str, where: str, lacking: str = "") -> ModelSpec | None:
+def traced_model(
+    data: dict[str, Any], name: str, where: str, lacking: str = "", hint: str = OWN_YAML
+) -> ModelSpec | None:
     """The traced model of a ``config.json``; None for a ``model_type`` that the installed transformers does not have.
 
-    ``lacking``: what the family has that tables do not describe, for the error.
+    ``lacking``: what the family has that tables do not describe, and ``hint`` what else can be done, for the error.
     Raises DocumentInvalid where torch or transformers is missing (with the command that installs them), where the
     config brings code of its own, and where the module cannot be built, run or described, each with the reason.
     """
@@ -42,17 +44,15 @@ def traced_model(data: dict[str, Any], name: str, where: str, lacking: str = "")
         if not lacking:
             return None
         what = f"{said}; such a model is traced from its module, for which {' and '.join(missing)} must be installed"
-        raise DocumentInvalid(what, where=at, hint=f"{INSTALL}; or {_OWN_YAML}")
+        raise DocumentInvalid(what, where=at, hint=f"{INSTALL}; or {hint}")
     if not _may_know(kind):
         return None
     if data.get("auto_map"):
         what = f"{said}, and the config names code of its own (auto_map), which is never run"
-        raise DocumentInvalid(
-            what, where=at, hint=f"leave auto_map out if transformers' own class is meant; or {_OWN_YAML}"
-        )
+        raise DocumentInvalid(what, where=at, hint=f"leave auto_map out if transformers' own class is meant; or {hint}")
     answer = json.loads(_asked(json.dumps(data, sort_keys=True)))
     if "error" in answer:
-        raise DocumentInvalid(f"{said} and cannot be traced: {answer['error']}", where=at, hint=_OWN_YAML)
+        raise DocumentInvalid(f"{said} and cannot be traced: {answer['error']}", where=at, hint=hint)
     return model_of_parts(answer["spec"], data, name, where)
 
 
