@@ -70,6 +70,8 @@ TIME: tuple[Mechanism, ...] = (
     Mechanism("slowest device", "every step waits for the slowest of all devices", {"waits_for_slowest": False}),
     Mechanism("skew of collectives", "the slowest rank's host decides", _neutral("collective_skew_s")),
     Mechanism("loss in fp32", "Megatron-Core's fused loss passes over fp32 logits", _neutral("wide_loss")),
+    Mechanism("log-probabilities", "trainers of RL pass over fp32 logits in chunks and multiply again",
+              _neutral("log_probability_loss")),
     Mechanism("separate reductions", "bias, norm, residual gradients by own kernels", _neutral("separate_reductions")),
     Mechanism("dispatch once a node", "a routed token is sent once to a node that holds several of its experts",
               _neutral("dispatch")),

@@ -23,7 +23,7 @@ from planner.evidence.runs.mapped_run import MappedRun
 from planner.evidence.runs.prediction import map_rows
 from planner.evidence.runs.truth import read_truth
 from planner.question.problem import Constraints, Problem
-from planner.search.membership import Membership, membership
+from tests.membership import Membership, membership
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared" / "ground_truth"

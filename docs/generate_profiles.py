@@ -31,12 +31,12 @@ _CODE = re.compile(r"``(.+?)``", re.DOTALL)
 
 def formats_page() -> str:
     """Every format that ``profile import`` reads, in detection order."""
-    from profiles.importing.formats import MODULES, load_format
+    from profiles.importing.formats import format_names, load_format
 
     rows = []
-    for name, module_name in MODULES.items():
+    for name in format_names():
         known = load_format(name)
-        module = importlib.import_module(f"profiles.importers.{module_name}")
+        module = importlib.import_module(f"profiles.importers.{name.replace('-', '_')}")
         path = Path(str(module.__file__)).relative_to(RESULTS.parents[1]).as_posix()
         about = markdown((inspect.getdoc(module) or "").split("\n")[0])
         rows.append(

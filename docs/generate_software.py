@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from docs.generate import page, table
 from planner.evidence.runs.software import FACTS, UNKNOWN_SPREAD, WHOLE_NUMBER
-from planner.evidence.runs.software_rules import RULES
+from planner.evidence.runs.software_rules import software_rules
 
 INTRODUCTION = """A measured run is predicted from what its row says of the software, never from where the row was
 published. Each fact below is taken from a CSV column of its name where there is one, else from the first rule that
@@ -29,7 +29,7 @@ def software_page() -> str:
             f"`{rule.pattern}`",
             rule.why,
         )
-        for rule in RULES
+        for rule in software_rules()
     ]
     rules.append(("`memory_figure`", "`process`", "peak_mem_gib", "a whole number", WHOLE_NUMBER))
     return page(

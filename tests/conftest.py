@@ -107,6 +107,12 @@ def shared_workers() -> Iterator[SharedWorkers]:
     found.close()
 
 
+@pytest.fixture
+def no_validators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a plain install: ``check`` asks every validator that is there, which takes seconds each."""
+    monkeypatch.setenv("MESHWRIGHT_VALIDATORS", str(tmp_path / "validators"))
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A real PostgreSQL server, one for each test process."""

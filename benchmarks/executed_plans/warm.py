@@ -1,4 +1,4 @@
-"""What the ranks of each back-end import, imported once for a whole corpus (``planner.backends.ranks.warm_python``)."""
+"""What the ranks of each back-end import, imported once for a whole corpus (``tests.warm_ranks.python``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.backends.accelerate.validator import VALIDATOR as ACCELERATE
 from planner.backends.checking.environment import make_ready
 from planner.backends.maxtext.tiny_run import interpreter
 from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extension_folder
-from planner.backends.ranks.warm_python import warm_python
+from tests.warm_ranks.python import warm_python
 
 _TORCH = (
     "torch.distributed.run",

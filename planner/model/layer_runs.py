@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from planner.model.spec import LayerRun, LayerSpec
 
@@ -10,11 +11,5 @@ from planner.model.spec import LayerRun, LayerSpec
 def runs_of(layers: Sequence[LayerSpec]) -> tuple[tuple[LayerSpec, ...], tuple[LayerRun, ...]]:
     """Fold a list of layers into its distinct kinds (in order of appearance) and runs of equal ones."""
     kinds: dict[LayerSpec, int] = {}
-    runs: list[LayerRun] = []
-    for layer in layers:
-        kind = kinds.setdefault(layer, len(kinds))
-        if runs and runs[-1].kind == kind:
-            runs[-1] = LayerRun(kind=kind, count=runs[-1].count + 1)
-        else:
-            runs.append(LayerRun(kind=kind, count=1))
-    return tuple(kinds), tuple(runs)
+    numbers = [kinds.setdefault(layer, len(kinds)) for layer in layers]
+    return tuple(kinds), tuple(LayerRun(kind=kind, count=len(list(equal))) for kind, equal in groupby(numbers))

@@ -1,6 +1,6 @@
 """What became of each argument of a launch script: used, without influence on the plan, not modelled, unknown.
 
-The lists are those of ``megatron_arguments``; here are the values that make an argument harmless, the values of used
+The lists are those of ``argument_lists``; here are the values that make an argument harmless, the values of used
 arguments that the planner has no word for, and the arguments of launchers.  Facts: megatron-core 0.19.2
 training/arguments.py and core/transformer/transformer_config.py.
 """
@@ -11,8 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.model import mindspeed_arguments
-from planner.model.megatron_arguments import NO_INFLUENCE, NOT_MODELLED, RELEASE, USED
+from planner.model.argument_lists import known_arguments
 from planner.model.megatron_dispatcher import dispatcher_of
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_strategy import FP8_RECIPES, OPTIMIZERS
@@ -69,32 +68,31 @@ class ArgumentLists:
 def argument_lists(flags: MegatronFlags, words: Sequence[str], software: str = "megatron") -> ArgumentLists:
     """The lists of one script; ``words`` are those of its launch, the launcher's first."""
     ascend = software == "mindspeed"
-    used, harmless, missed, unknown = list[str](), list[str](), list[str](), list[str]()
+    lists: dict[str, list[str]] = {"used": [], "no_influence": [], "not_modelled": [], "unknown": []}
     for name in own_arguments(words):
         values = flags.values_of(name)
-        written = " ".join((f"--{name}", *values))
-        if ascend and (name in mindspeed_arguments.NO_INFLUENCE or _replaced(name, values)):
-            harmless.append(written)
-        elif ascend and name in mindspeed_arguments.NOT_MODELLED:
-            missed.append(written)
-        elif ascend and name in mindspeed_arguments.USED:
-            used.append(written)
-        elif name in NOT_MODELLED:
-            (harmless if values and set(values) <= _ASSUMED.get(name, frozenset()) else missed).append(written)
-        elif name in USED or name in _OLDER:
-            used.append(written)
-        elif name in NO_INFLUENCE:
-            harmless.append(written)
-        else:
-            (missed if name in _DEEPSPEED else unknown).append(written)
+        lists[_list_of(name, values, ascend)].append(" ".join((f"--{name}", *values)))
+    missed = lists["not_modelled"]
     missed += [f"{word} (taken as pretrain_gpt.py)" for word in words if _OTHER_PROGRAMS.match(word)]
     missed += values_not_modelled(flags) if ascend else []
-    return ArgumentLists(tuple(used), tuple(harmless), (*missed, *_values(flags)), tuple(unknown))
+    missed += _values(flags)
+    return ArgumentLists(**{name: tuple(written) for name, written in lists.items()})
 
 
-def _replaced(name: str, values: Sequence[str]) -> bool:
-    """Whether Ascend's kernels stand for what an argument of Megatron-LM chooses."""
-    return name in mindspeed_arguments.ASSUMED_HERE or (name == "transformer-impl" and list(values) == ["local"])
+def _list_of(name: str, values: Sequence[str], ascend: bool) -> str:
+    """The list of one argument with its values."""
+    if ascend:
+        added = known_arguments("mindspeed")
+        # Ascend's kernels stand for what these arguments of Megatron-LM choose.
+        if name in added.assumed_here or (name == "transformer-impl" and list(values) == ["local"]):
+            return "no_influence"
+        if added.list_of(name):
+            return added.list_of(name)
+    if name in _OLDER:
+        return "used"
+    if values and set(values) <= _ASSUMED.get(name, frozenset()):
+        return "no_influence"
+    return known_arguments("megatron").list_of(name) or ("not_modelled" if name in _DEEPSPEED else "unknown")
 
 
 def own_arguments(words: Sequence[str]) -> list[str]:
@@ -133,6 +131,3 @@ def _values(flags: MegatronFlags) -> list[str]:
     if dispatcher_of(flags) == "ncclep":
         found.append("--moe-flex-dispatcher-backend ncclep (taken as deepep)")
     return found
-
-
-UNKNOWN_ARGUMENTS = f"no arguments of Megatron-LM {RELEASE}"

@@ -19,9 +19,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from planner.model.argument_lists import known_arguments
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_split import LAYOUT, STAGES
-from planner.model.mindspeed_arguments import OTHER_MODELS
 from profiles.validation import Finding
 
 _SIGNS = frozenset({
@@ -76,7 +76,7 @@ def megatron_words(words: Sequence[str], where: str) -> tuple[tuple[str, ...], l
         tp, ep = said.integer("tensor-model-parallel-size") or 1, said.integer("expert-model-parallel-size") or 1
         more += ["--expert-model-parallel-size", str(tp * ep), "--expert-tensor-parallel-size", "1"]
     dropped, layers = _layers(said)
-    for name in sorted(OTHER_MODELS & said.names):
+    for name in sorted(known_arguments("mindspeed").other_models & said.names):
         said.findings.append(
             Finding(f"/--{name}", f"--{name} trains what the planner has no description of", "leave it out to estimate")
         )

@@ -195,18 +195,19 @@ def _layers(model: ModelDescription) -> list[LayerSpec]:
             top_k_groups=model.moe.top_k_groups,
         )
     layers: list[LayerSpec] = []
+    made: dict[tuple[bool, bool], LayerSpec] = {}
     for layer in range(model.num_layers):
         full = model.full_attention_every is not None and (layer + 1) % model.full_attention_every == 0
         routes = _routes(model.moe, layer)
-        layers.append(
-            LayerSpec(
+        if (full, routes) not in made:
+            made[full, routes] = LayerSpec(
                 attention=_attention(model, window=None if full else model.sliding_window),
                 mlp=None if routes else mlp,
                 moe=experts if routes else None,
                 norm=model.norm,
                 parallel_residual=model.parallel_residual,
             )
-        )
+        layers.append(made[full, routes])
     return layers
 
 

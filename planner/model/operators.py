@@ -24,6 +24,7 @@ GPT layer keeps ``16`` elements = 32 bytes a token and hidden feature:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from planner.model.denoiser import denoiser_entry, denoiser_exit, two_streams
 from planner.model.encoder import encoder_end_operators
@@ -42,10 +43,16 @@ from planner.model.trace import entry_operators, exit_operators
 
 def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
     """List what one layer of kind ``kind`` runs, in order; names are unique within the layer."""
-    layer, rope = spec.layer_kinds[kind], spec.position == "rope"
     if spec.traced is not None:
-        return mixer_operators(layer.attention, spec.hidden_size, norm=layer.norm, rope=False, input_from="")
-    operators = _transformer_layer(layer, layer_width(spec, kind), rope=rope, residual=spec.residual)
+        mixer = spec.layer_kinds[kind].attention
+        return mixer_operators(mixer, spec.hidden_size, norm=spec.layer_kinds[kind].norm, rope=False, input_from="")
+    return _of_kind(spec.layer_kinds[kind], layer_width(spec, kind), spec.position == "rope", spec.residual)
+
+
+@lru_cache(maxsize=1024)
+def _of_kind(layer: LayerSpec, width: int, rope: bool, residual: ResidualSpec | None) -> tuple[Operator, ...]:
+    """The same for layers that are alike in every model that has them: whoever costs a model asks again."""
+    operators = _transformer_layer(layer, width, rope=rope, residual=residual)
     if layer.joint is not None:
         operators = two_streams(layer.joint, operators, {part.name for part in layer.parts})
     if layer.rows is not None:

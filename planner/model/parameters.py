@@ -137,6 +137,9 @@ def parameters_by_module(spec: ModelSpec) -> dict[str, int]:
 
 def weight_tensors(spec: ModelSpec) -> int:
     """How many weights (tensors) the model has, a bias counted with its matrix."""
-    layers = [layer_operators(spec, kind) for kind in spec.layer_kind_sequence()]
-    ends = embedding_operators(spec), head_operators(spec)
-    return sum(operator.parameters > 0 for operators in (*layers, *ends) for operator in operators)
+
+    def tensors(operators: Iterable[Operator]) -> int:
+        return sum(operator.parameters > 0 for operator in operators)
+
+    layers = sum(run.count * tensors(layer_operators(spec, run.kind)) for run in spec.layer_runs)
+    return layers + tensors(embedding_operators(spec)) + tensors(head_operators(spec))

@@ -21,6 +21,23 @@ if TYPE_CHECKING:
 _OPEN = b"o"
 
 
+def _get_ready() -> None:
+    """All that storing a plan takes beside the plan and the database: imports, the software's name, serialisers."""
+    import planner.store.repository  # noqa: F401
+    from planner.plan.plan import Plan
+    from planner.question.problem import Problem
+    from planner.store.signature import software_signature
+    from profiles.document import Document
+
+    software_signature()
+    Plan.model_rebuild()
+    Problem.model_rebuild()
+    for part in ("model", "cluster", "workload", "constraints", "objective"):
+        document = Problem.model_fields[part].annotation
+        if isinstance(document, type) and issubclass(document, Document):
+            document.model_rebuild()
+
+
 class Keeper:
     """Stores one plan in the database at ``database`` (``planner.store.open_store``)."""
 
@@ -52,10 +69,10 @@ class Keeper:
     def _keep(self) -> bool:
         if os.getpid() == self._parent:
             return False
-        import planner.store.repository  # noqa: F401  # what takes long of opening one
         from planner.store import open_store
 
         os.close(self._write)
+        _get_ready()
         with os.fdopen(self._read, "rb") as sent:
             if sent.read(1) != _OPEN:
                 return False

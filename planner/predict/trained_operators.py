@@ -60,9 +60,13 @@ def layer_as_run(model: ModelSpec, kind: int, workload: Workload) -> tuple[Opera
     operators = layer_operators(model, kind)
     if not passed_over(model, kind, workload):
         return operators
-    no_rows = {"tokens_per_token": 0.0, "in_features": 0, "out_features": 0, "flops": 0.0}
-    nothing = {"read_width": 0, "write_width": 0, "saved_width": 0.0}
-    return tuple(replace(operator, **no_rows, **nothing) for operator in operators if operator.parameters)
+    return tuple(_held(operator) for operator in operators if operator.parameters)
+
+
+def _held(operator: Operator) -> Operator:
+    """Its weights alone: no rows, and nothing that is read, written or kept."""
+    still = replace(operator, tokens_per_token=0.0, in_features=0, out_features=0, flops=0.0)
+    return replace(still, read_width=0, write_width=0, saved_width=0.0)
 
 
 def passed_over(model: ModelSpec, kind: int, workload: Workload) -> bool:

@@ -11,12 +11,12 @@ A set that is left out keeps as much as one that is tried, and runs at least as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, combinations
 from typing import get_args
 
 from planner.backends.asked import the_software
-from planner.backends.backend import Software
-from planner.backends.rules.rule import RuleInput
+from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.model.operators import layer_operators
 from planner.model.recompute import freed_operators
 from planner.predict.physics.physics import Physics
@@ -45,24 +45,29 @@ def selective_sets(problem: Problem) -> list[tuple[RecomputeModule, ...]]:
         return [OPERATOR_MODULES]
     if wanted.release.space.columns.selective_modules:
         return [wanted.release.space.columns.selective_modules]
+    alone = {module: _freed(problem, module, physics) for module in MODULES}
+    of_recompute = [rule for rule in wanted.release.space.rules.strategy_rules if _about_recompute(rule)]
     kept: list[tuple[RecomputeModule, ...]] = []
     freed = list[frozenset[tuple[int, str]]]()
     for modules in SETS:
-        frees = _freed(problem, modules, physics)
+        frees = frozenset[tuple[int, str]]().union(*(alone[module] for module in modules))
         smaller = any(set(one) < set(modules) and what == frees for one, what in zip(kept, freed, strict=True))
-        if frees and not smaller and not _refused(problem, wanted, modules):
+        if frees and not smaller and not _refused(problem, of_recompute, modules):
             kept.append(modules)
             freed.append(frees)
     return kept
 
 
-def _freed(problem: Problem, modules: tuple[RecomputeModule, ...], physics: Physics) -> frozenset[tuple[int, str]]:
-    """What recomputing these modules frees: names of operators, by layer kind, and what only this back-end keeps."""
-    beyond = "attention_core" in modules and _keeps_more_of_attention(physics)
+def _freed(problem: Problem, module: RecomputeModule, physics: Physics) -> frozenset[tuple[int, str]]:
+    """What recomputing a module frees: names of operators, by layer kind, and what only this back-end keeps.
+
+    Several modules free what each of them frees.
+    """
+    beyond = module == "attention_core" and _keeps_more_of_attention(physics)
     freed = {
         (kind, name)
         for kind in {run.kind for run in problem.model.layer_runs}
-        for name in freed_operators(layer_operators(problem.model, kind), modules)
+        for name in freed_operators(layer_operators(problem.model, kind), (module,))
     }
     return frozenset(freed | ({(-1, "attention_core")} if beyond else set()))
 
@@ -72,8 +77,12 @@ def _keeps_more_of_attention(physics: Physics) -> bool:
     return physics.attention == "unfused" or physics.attention_output_copies > 0.0 or physics.gathered_context
 
 
-def _refused(problem: Problem, wanted: Software, modules: tuple[RecomputeModule, ...]) -> bool:
-    """Whether a rule that is about recompute alone refuses the set for this model."""
+def _about_recompute(rule: SpaceRule) -> bool:
+    """Whether the rule looks at recompute and at nothing else of a strategy."""
+    return bool(rule.fields) and OF_RECOMPUTE.issuperset(rule.fields)
+
+
+def _refused(problem: Problem, rules: Sequence[SpaceRule], modules: tuple[RecomputeModule, ...]) -> bool:
+    """Whether one of the rules that are about recompute alone refuses the set for this model."""
     given = RuleInput(Strategy(recompute="selective", recompute_modules=modules), problem.model, problem.workload)
-    rules = wanted.release.space.rules.strategy_rules
-    return any(rule.check(given) is not None for rule in rules if rule.fields and OF_RECOMPUTE.issuperset(rule.fields))
+    return any(rule.check(given) is not None for rule in rules)

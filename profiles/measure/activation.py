@@ -5,29 +5,10 @@ Run as torch runs it eagerly: silu_mul is two kernels forward.  A fused kernel i
 
 from __future__ import annotations
 
-from profiles.measure.case import Case, Prepared, WantedShape
+from profiles.measure.case import Case, Prepared
 from profiles.measure.device import MeasuredDevice, import_torch
-from profiles.measure.kind import DTYPE_BYTES, OperatorKind
-from profiles.measure.pointwise_pass import prepare_pass
-from profiles.observations.records import Phase
-
-
-def activation_cases(wanted: WantedShape, dtype: str) -> list[Case]:
-    """Forward and backward of the activation that the shape names."""
-    elements = wanted.sizes["num_tokens"] * wanted.sizes["ffn_hidden_size"]
-    phases: tuple[tuple[Phase, int], ...] = (("forward", 4), ("backward", 7))
-    return [
-        Case(
-            "activation",
-            wanted.name,
-            phase,
-            dtype,
-            dict(wanted.sizes),
-            elements * tensors * DTYPE_BYTES[dtype],
-            wanted.value,
-        )
-        for phase, tensors in phases
-    ]
+from profiles.measure.kind import OperatorKind
+from profiles.measure.pointwise_pass import pass_cases, prepare_pass
 
 
 def prepare_activation(case: Case, device: MeasuredDevice) -> Prepared:
@@ -41,4 +22,6 @@ def prepare_activation(case: Case, device: MeasuredDevice) -> Prepared:
     return prepare_pass(case, device, functional.gelu, (device.normal(size, case.dtype),), {"implementation": "eager"})
 
 
-ACTIVATION = OperatorKind(activation_cases, prepare_activation, ("bf16", "fp16", "fp32"))
+ACTIVATION = OperatorKind(
+    pass_cases("activation", "ffn_hidden_size", forward=4, backward=7), prepare_activation, ("bf16", "fp16", "fp32")
+)

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from profiles.measure.case import Case, Prepared, WantedShape
+from profiles.measure.case import Case, Prepared
 from profiles.measure.device import MeasuredDevice, import_torch
-from profiles.measure.kind import DTYPE_BYTES, OperatorKind
-from profiles.measure.pointwise_pass import prepare_pass
-from profiles.observations.records import Phase
+from profiles.measure.kind import OperatorKind
+from profiles.measure.pointwise_pass import pass_cases, prepare_pass
 
 EPSILON = 1e-5
-
-
-def norm_cases(wanted: WantedShape, dtype: str) -> list[Case]:
-    """Forward and backward of the norm that the shape names."""
-    elements = wanted.sizes["num_tokens"] * wanted.sizes["hidden_size"]
-    phases: tuple[tuple[Phase, int], ...] = (("forward", 2), ("backward", 4))
-    return [
-        Case(
-            "norm", wanted.name, phase, dtype, dict(wanted.sizes), elements * tensors * DTYPE_BYTES[dtype], wanted.value
-        )
-        for phase, tensors in phases
-    ]
 
 
 def prepare_norm(case: Case, device: MeasuredDevice) -> Prepared:
@@ -36,4 +23,4 @@ def prepare_norm(case: Case, device: MeasuredDevice) -> Prepared:
     )
 
 
-NORM = OperatorKind(norm_cases, prepare_norm, ("bf16", "fp16", "fp32"))
+NORM = OperatorKind(pass_cases("norm", "hidden_size", forward=2, backward=4), prepare_norm, ("bf16", "fp16", "fp32"))

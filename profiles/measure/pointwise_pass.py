@@ -8,9 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from profiles.measure.case import Case, Prepared
+from profiles.measure.case import Case, Prepared, WantedShape
 from profiles.measure.device import MeasuredDevice, import_torch
-from profiles.observations.records import Scalar
+from profiles.measure.kind import DTYPE_BYTES
+from profiles.observations.records import Phase, Scalar
+
+
+def pass_cases(operator: str, width: str, forward: int, backward: int) -> Callable[[WantedShape, str], list[Case]]:
+    """Cases of both passes over ``num_tokens x width`` elements, which move so many tensors of that size each."""
+    phases: tuple[tuple[Phase, int], ...] = (("forward", forward), ("backward", backward))
+
+    def cases(wanted: WantedShape, dtype: str) -> list[Case]:
+        size_bytes = wanted.sizes["num_tokens"] * wanted.sizes[width] * DTYPE_BYTES[dtype]
+        return [
+            Case(operator, wanted.name, phase, dtype, dict(wanted.sizes), size_bytes * tensors, wanted.value)
+            for phase, tensors in phases
+        ]
+
+    return cases
 
 
 def prepare_pass(

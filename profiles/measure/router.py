@@ -11,29 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from profiles.measure.case import Case, Prepared, WantedShape
+from profiles.measure.case import Case, Prepared
 from profiles.measure.device import MeasuredDevice, import_torch
-from profiles.measure.kind import DTYPE_BYTES, OperatorKind
-from profiles.measure.pointwise_pass import prepare_pass
-from profiles.observations.records import Phase
-
-
-def router_cases(wanted: WantedShape, dtype: str) -> list[Case]:
-    """Forward and backward of the choice that the shape names."""
-    elements = wanted.sizes["num_tokens"] * wanted.sizes["num_experts"]
-    phases: tuple[tuple[Phase, int], ...] = (("forward", 3), ("backward", 5))
-    return [
-        Case(
-            "router",
-            wanted.name,
-            phase,
-            dtype,
-            dict(wanted.sizes),
-            elements * tensors * DTYPE_BYTES[dtype],
-            wanted.value,
-        )
-        for phase, tensors in phases
-    ]
+from profiles.measure.kind import OperatorKind
+from profiles.measure.pointwise_pass import pass_cases, prepare_pass
 
 
 def prepare_router(case: Case, device: MeasuredDevice) -> Prepared:
@@ -53,4 +34,4 @@ def prepare_router(case: Case, device: MeasuredDevice) -> Prepared:
     return prepare_pass(case, device, choose, (logits,), {"implementation": "eager"})
 
 
-ROUTER = OperatorKind(router_cases, prepare_router, ("fp32",))
+ROUTER = OperatorKind(pass_cases("router", "num_experts", forward=3, backward=5), prepare_router, ("fp32",))

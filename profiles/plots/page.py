@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 
+from profiles.html_page import PageTable, bullets, table_markup, whole_page
 from profiles.plots.gallery import FigureFile
 from profiles.plots.table_words import file_stem
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 76rem; margin: 2rem auto;
        padding: 0 1rem; }
-table { border-collapse: collapse; font-size: .9rem; margin: .5rem 0 1.5rem; display: block; overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; margin: .5rem 0 1.5rem; }
+.wide { overflow-x: auto; }
 caption { text-align: left; font-weight: bold; padding: .3rem 0; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #d9d9d9; }
 th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -24,15 +25,6 @@ a { color: #0058a3; }
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PageTable:
-    """A table of the page; a column whose name starts with ``>`` is right-aligned."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[Sequence[str]]
-
-
 def gallery_page(
     title: str, facts: Sequence[str], tables: Iterable[PageTable], notes: Sequence[str], figures: Sequence[FigureFile]
 ) -> str:
@@ -41,39 +33,16 @@ def gallery_page(
     parts = [
         f"<h1>{escape(title)}</h1>",
         *(f"<p>{escape(fact)}</p>" for fact in facts),
-        *(_table(each) for each in tables if each.rows),
+        *(table_markup(each) for each in tables if each.rows),
     ]
     if notes:
-        parts += ["<h2>What is missing for training plans</h2>", _bullets(escape(note) for note in notes)]
+        parts += ["<h2>What is missing for training plans</h2>", bullets(escape(note) for note in notes)]
     if figures:
         parts += ["<h2>Figures</h2>", _contents(sections, figures)]
     for section in sections:
         parts.append(f'<h2 id="{_anchor(section)}">{escape(section)}</h2>')
         parts += [_figure(figure) for figure in figures if figure.section == section]
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    body = "\n".join(parts)
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}{viewport}</head>\n<body>\n{body}\n</body></html>\n'
-
-
-def _table(table: PageTable) -> str:
-    right = [column.startswith(">") for column in table.columns]
-    head = "".join(
-        f'<th scope="col"{_number(each)}>{escape(column.lstrip(">|"))}</th>'
-        for column, each in zip(table.columns, right, strict=True)
-    )
-    rows = "\n".join(
-        "<tr>"
-        + "".join(f"<td{_number(each)}>{escape(cell)}</td>" for cell, each in zip(row, right, strict=True))
-        + "</tr>"
-        for row in table.rows
-    )
-    caption = f"<caption>{escape(table.title)}</caption>"
-    return f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
-
-
-def _number(right: bool) -> str:
-    return ' class="number"' if right else ""
+    return whole_page(title, _STYLE, parts)
 
 
 def _contents(sections: Sequence[str], figures: Sequence[FigureFile]) -> str:
@@ -85,7 +54,7 @@ def _contents(sections: Sequence[str], figures: Sequence[FigureFile]) -> str:
             if figure.section == section
         )
         lines.append(f'<a href="#{_anchor(section)}">{escape(section)}</a>: {links}')
-    return _bullets(lines)
+    return bullets(lines)
 
 
 def _figure(figure: FigureFile) -> str:
@@ -94,10 +63,6 @@ def _figure(figure: FigureFile) -> str:
         f'<figure id="{_anchor(figure.file_name)}"><a href="{source}"><img src="{source}" loading="lazy"'
         f' alt="{escape(figure.caption, quote=True)}"></a><figcaption>{caption}</figcaption></figure>'
     )
-
-
-def _bullets(lines: Iterable[str]) -> str:
-    return "<ul>\n" + "\n".join(f"<li>{line}</li>" for line in lines) + "\n</ul>"
 
 
 def _anchor(name: str) -> str:

@@ -34,6 +34,7 @@ def headings(lines: tuple[str, ...] | list[str]) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_validators")
 @pytest.mark.parametrize("page", RUN)
 def test_a_page_shows_what_the_program_says(page: str, tmp_path: Path) -> None:
     if page == NEEDS_THE_TABLES and importlib.util.find_spec("aiconfigurator_core") is None:

@@ -11,12 +11,14 @@ import pytest
 from planner.backends.checking.environment import is_ready, overlay
 from planner.backends.megatron.validator import VALIDATOR
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
+from planner.model.argument_lists import known_arguments
 from planner.model.megatron_args import megatron_job
-from planner.model.megatron_arguments import NO_INFLUENCE, NOT_MODELLED, RELEASE, USED
 from planner.model.megatron_flags import MegatronFlags
 from tests.command_line import REPOSITORY
 
-LISTS = {"used": USED, "no influence": NO_INFLUENCE, "not modelled": NOT_MODELLED}
+KNOWN = known_arguments("megatron")
+(RELEASE,) = KNOWN.releases
+LISTS = {"used": KNOWN.used, "no influence": KNOWN.no_influence, "not modelled": KNOWN.not_modelled}
 MODEL = "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --max-position-embeddings 8"
 SIZED = f"{MODEL} --vocab-size 100"
 TEXTS = (
@@ -49,7 +51,7 @@ def test_every_argument_of_the_parser_is_in_a_list() -> None:
     arguments = done.stdout.splitlines()
     assert len(arguments) == 808
     spelled = {name for line in arguments for name in line.split()}
-    listed = USED | NO_INFLUENCE | NOT_MODELLED
+    listed = KNOWN.names
     assert not spelled - listed, "sort these in"
     assert not listed - spelled, "the parser has these no more"
 
@@ -65,5 +67,5 @@ def test_used_is_what_the_reader_asks_for(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(MegatronFlags, "finish", remembered)
     for text in TEXTS:
         megatron_job(text, "x", "a")
-    assert sorted(USED - asked) == [], "called used, and not asked for"
-    assert not asked & (NO_INFLUENCE | NOT_MODELLED), "asked for, and not called used"
+    assert sorted(KNOWN.used - asked) == [], "called used, and not asked for"
+    assert not asked & (KNOWN.no_influence | KNOWN.not_modelled), "asked for, and not called used"

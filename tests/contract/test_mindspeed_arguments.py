@@ -6,17 +6,18 @@ from itertools import combinations
 from pathlib import Path
 
 from planner.backends.mindspeed.flag_table import CORE_VERSION, known_flags
-from planner.model import megatron_arguments, mindspeed_arguments
+from planner.model.argument_lists import known_arguments
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_unmodelled import argument_lists
 
+ADDED = known_arguments("mindspeed")
 LISTS = {
-    "used": mindspeed_arguments.USED,
-    "no influence": mindspeed_arguments.NO_INFLUENCE,
-    "not modelled": mindspeed_arguments.NOT_MODELLED,
-    "other models": mindspeed_arguments.OTHER_MODELS,
+    "used": ADDED.used,
+    "no influence": ADDED.no_influence,
+    "not modelled": ADDED.not_modelled,
+    "other models": ADDED.other_models,
 }
-MEGATRON = megatron_arguments.USED | megatron_arguments.NO_INFLUENCE | megatron_arguments.NOT_MODELLED
+MEGATRON = known_arguments("megatron").names
 EARLIER = {"use-custom-fsdp", "pad-vocab-size-to", "tokenizer-name-or-path"}
 """Read of other software's scripts too (``megatron_unmodelled``)."""
 LAUNCHER = {"nnodes", "nproc-per-node", "node-rank", "master-addr", "master-port"}

@@ -60,7 +60,7 @@ def test_a_quick_sample_is_exact(model_type: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model_type", drawn(EXACT, 36, kind=lambda name: SURVEY["types"][name]["kind"]))
+@pytest.mark.parametrize("model_type", drawn(EXACT, 20, kind=lambda name: SURVEY["types"][name]["kind"]))
 def test_every_exact_type_is_exact(model_type: str) -> None:
     found = in_a_process(judged, model_type, SURVEY["types"][model_type]["class"])
     assert found["verdict"] == "exact", found.get("reason")

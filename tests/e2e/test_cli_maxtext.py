@@ -35,6 +35,7 @@ def test_a_plan_is_emitted_and_its_edits_are_found(tmp_path: Path, cluster: str,
     assert "ici_fsdp_parallelism" in edited.stdout
 
 
+@pytest.mark.usefixtures("no_validators")
 def test_a_plan_of_another_back_end_is_planned_again_in_maxtext(tmp_path: Path) -> None:
     wanted = make_plan(
         Strategy(dp_shard=8, zero_stage=2, num_microbatches=4),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from planner.backends.checking.worker import Worker
 from planner.backends.deepspeed.config import ds_config
 from planner.backends.deepspeed.config_keys import KEYS, config_findings
 from planner.backends.deepspeed.space import TABLE
@@ -18,7 +19,7 @@ from planner.model.spec import ModelSpec
 from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_model, make_moe_model, make_plan
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +31,8 @@ ULYSSES = replace(PLAIN, cp=2, cp_kind="all_to_all", dp_shard=4)
 class DeepSpeed:
     """The warm validator, asked for its first stage only."""
 
-    def __init__(self) -> None:
-        self.worker = worker_or_skip("deepspeed")
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
 
     def ask(self, config: dict[str, Any], world_size: int, data_parallel_size: int) -> dict[str, Any]:
         """What ``DeepSpeedConfig`` says when the batch is divided over so many ranks."""
@@ -44,10 +45,8 @@ class DeepSpeed:
 
 
 @pytest.fixture(scope="module")
-def deepspeed() -> Iterator[DeepSpeed]:
-    asked = DeepSpeed()
-    with asked.worker:
-        yield asked
+def deepspeed(shared_workers: SharedWorkers) -> DeepSpeed:
+    return DeepSpeed(shared_workers.worker("deepspeed"))
 
 
 def test_the_checked_version_is_the_one_that_the_rules_are_written_for(deepspeed: DeepSpeed) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from math import isfinite
@@ -27,7 +26,7 @@ from planner.strategy.strategy import RecomputePolicy, Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_plan
 from tests.round_trip import as_spelled
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 if any(find_spec(name) is None for name in ("diffusers", "torch")):
     pytest.skip("diffusers and torch are not installed", allow_module_level=True)
@@ -70,9 +69,8 @@ def plan_of(kind: str, strategy: Strategy = SHARDED, recompute: RecomputePolicy 
 
 
 @pytest.fixture(scope="module")
-def accelerate() -> Iterator[Worker]:
-    with worker_or_skip("accelerate") as worker:
-        yield worker
+def accelerate(shared_workers: SharedWorkers) -> Worker:
+    return shared_workers.worker("accelerate")
 
 
 @pytest.mark.parametrize("kind", FED_CLASSES)

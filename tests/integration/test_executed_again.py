@@ -9,7 +9,7 @@ import pytest
 from benchmarks.executed_plans.execution import executed
 from benchmarks.executed_plans.published import chosen
 from benchmarks.executed_plans.record import ran, read_record
-from planner.backends.ranks.warm_python import warm_python
+from tests.warm_ranks.python import warm_python
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")

@@ -31,6 +31,13 @@ DEEP = Size(max_devices=16, max_layers=14, max_batch=16, narrowings=1)
 LEAVES = 60 if runs_whole() else 20
 """Of each question: every one is solved exactly."""
 ROUNDING = 1 + 1e-12
+SHARED = range(4000, 4014)
+"""Questions that the tests of a quick run share: to solve their leaves takes longer than to compare them."""
+
+
+def _questions(whole: range) -> range:
+    """Questions of a test: its own where every case is run."""
+    return whole if runs_whole() else SHARED
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def _samples(backend: str, seeds: range) -> list[Sample]:
 @pytest.mark.parametrize("backend", ONE_CHUNK)
 def test_no_leaf_is_faster_than_its_bound(backend: str) -> None:
     finite = 0
-    for sample in _samples(backend, range(4000, 4014)):
+    for sample in _samples(backend, SHARED):
         steps_s = sample.steps_s()
         assert (sample.bounds_s() <= steps_s * ROUNDING).all()
         finite += int(np.isfinite(steps_s).sum())
@@ -97,7 +104,7 @@ def test_no_leaf_is_faster_than_its_bound(backend: str) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_several_chunks_fit_where_the_bound_says_so_and_are_near_it(backend: str) -> None:
     several, shares = 0, list[float]()
-    for sample in _samples(backend, range(4020, 4034)):
+    for sample in _samples(backend, _questions(range(4020, 4034))):
         chunks = np.array([context.strategy.vpp for context in sample.contexts]) > 1
         bounds_s, steps_s = sample.bounds_s()[chunks], sample.steps_s()[chunks]
         assert np.array_equal(np.isinf(bounds_s), np.isinf(steps_s))
@@ -113,7 +120,7 @@ def test_several_chunks_fit_where_the_bound_says_so_and_are_near_it(backend: str
 def test_layers_that_are_relieved_whole_bound_closer_than_parts_of_them() -> None:
     """Of back-ends whose stages choose their relief: most leaves that must relieve something are bounded closer."""
     closer = memory_binds = 0
-    for sample in _samples("unrestricted", range(4000, 4014)):
+    for sample in _samples("unrestricted", SHARED):
         chunks = np.array([context.strategy.vpp for context in sample.contexts])
         at = np.flatnonzero((chunks == 1) & np.isfinite(sample.steps_s()))
         loose_s, bounds_s = sample.leaves.bounds[sample.index[at]], sample.bounds_s()[at]
@@ -128,7 +135,7 @@ def test_layers_that_are_relieved_whole_bound_closer_than_parts_of_them() -> Non
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_cutoff_rules_out_only_what_is_not_faster(backend: str) -> None:
-    for sample in _samples(backend, range(4040, 4050)):
+    for sample in _samples(backend, _questions(range(4040, 4050))):
         steps_s = sample.steps_s()
         fits = np.isfinite(steps_s)
         for cutoff_s in np.quantile(steps_s[fits], [0.1, 0.5, 0.9]) if fits.any() else []:
@@ -140,7 +147,7 @@ def test_a_cutoff_rules_out_only_what_is_not_faster(backend: str) -> None:
 def test_numbers_of_relieved_layers_left_out_are_not_faster() -> None:
     """A back-end with one number for every chunk: the exact search solves few numbers; here each one is solved."""
     compared = 0
-    for sample in _samples("megatron", range(4060, 4080)):
+    for sample in _samples("megatron", _questions(range(4060, 4080))):
         for context, solved in zip(sample.contexts, sample.solved, strict=True):
             if context.strategy.vpp > 1 or context.strategy.recompute != "full" or sample.search.rules.whole:
                 continue

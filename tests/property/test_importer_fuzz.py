@@ -167,7 +167,7 @@ def read_to_the_end(file: SourceFile, format_name: str | None) -> None:
                 pytest.fail(f"an importer gave what cannot be stored: {error}")
 
 
-CHANGED = drawn(list(SAMPLES), len(SAMPLES) // 2, kind=lambda name: name.partition("/")[0])
+CHANGED = drawn(list(SAMPLES), len(SAMPLES) // 4, kind=lambda name: name.partition("/")[0])
 """At least one sample of each format."""
 
 

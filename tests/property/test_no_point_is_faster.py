@@ -21,13 +21,13 @@ from planner.plan.plan import Plan
 from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
-from planner.search.membership import membership
 from planner.search.options import SearchOptions
 from planner.search.sample import random_plans
 from planner.strategy.relief_layers import relief_layers
 from planner.strategy.text import complete_strategy, parse_assignments
 from profiles.catalogue import load_cluster
 from profiles.validation import FindingsInvalid
+from tests.membership import membership
 from tests.published_runs import FULL, OTHERS, problem_of_run
 from tests.sampling import drawn
 

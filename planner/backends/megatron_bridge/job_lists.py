@@ -2,76 +2,45 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from planner.backends.megatron_bridge.fields import FIELDS
 from planner.backends.megatron_bridge.recipe_table import section_fields
 from planner.backends.megatron_bridge.settings import Settings, words_of
-from planner.model.megatron_arguments import NO_INFLUENCE, NOT_MODELLED, USED
+from planner.model.argument_lists import known_arguments
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_unmodelled import ArgumentLists, argument_lists
 from planner.model.python_values import plain
+from profiles.shipped_tables import shipped_words
 
 _BY_PATH = {path: each for each in FIELDS for path in each.paths}
-_USED = frozenset({
-    "dataset.seq_length", "dataset.sequence_length", "comm_overlap", "mixed_precision", "mixed_precision.fp4",
-    "model", "model.activation_func", "model.vocab_size", "model.should_pad_vocab", "model.fp8", "model.hf",
-    "model.provider", "model.num_layers_in_first_pipeline_stage", "model.num_layers_in_last_pipeline_stage",
-    "model.account_for_embedding_in_pipeline_split", "model.account_for_loss_in_pipeline_split", "peft", "peft.dim",
-    "peft.target_modules", "peft.exclude_modules",
-    "model.tp_comm_overlap", "optimizer.exp_avg_dtype", "optimizer.exp_avg_sq_dtype",
-    "optimizer.main_params_dtype", "tokenizer",
-    "tokenizer.tokenizer_type", "tokenizer.tokenizer_model", "tokenizer.vocab_size",
-    "tokenizer.use_tokenizer_vocab_size", "train", "dataset", "ddp", "optimizer", "dist",
-})  # fmt: skip
-_HARMLESS = frozenset({
-    "checkpoint", "env_vars", "ft", "inprocess_restart", "logger", "nvrx_straggler", "profiling",
-    "rerun_state_machine", "rng", "scheduler", "straggler", "tensor_inspect", "tokenizer", "validation",
-    "optimizer_config_override_provider", "dataset",
-})  # fmt: skip
-"""Sections that change nothing that a plan decides or predicts."""
-_HARMLESS_FIELDS = frozenset({
-    "train.train_iters", "train.train_samples", "train.manual_gc", "train.manual_gc_interval", "train.manual_gc_eval",
-    "train.exit_interval", "train.exit_duration_in_mins", "train.eval_iters", "train.eval_interval",
-    "ddp.check_for_nan_in_grad", "ddp.check_for_large_grads", "ddp.average_in_collective", "model.fp8_recipe",
-    "mixed_precision.fp8_recipe", "dist.distributed_timeout_minutes", "dist.distributed_backend",
-    "model.pipeline_dtype", "model.params_dtype", "model.autocast_dtype", "model.bf16",
-    "model.calculate_per_token_loss",
-    "model.init_method_std", "model.attention_backend", "model.apply_rope_fusion", "model.bias_dropout_fusion",
-    "model.cross_entropy_fusion_impl", "model.cuda_graph_warmup_steps", "model.cuda_graph_scope",
-    "model.transformer_impl", "model.moe_router_dtype", "model.moe_aux_loss_coeff",
-    "optimizer.main_grads_dtype", "peft.alpha", "peft.dropout_position",
-    "peft.lora_A_init_method", "peft.lora_B_init_method", "peft.lora_dtype", "peft.params_to_save",
-})  # fmt: skip
-_PACKING = frozenset({
-    "dataset.enable_in_batch_packing", "dataset.enable_offline_packing", "dataset.offline_packing_specs",
-    "dataset.packed_sequence_specs",
-})  # fmt: skip
-"""They make samples of several documents, whose attention is shorter."""
-_OLD_NAMES = frozenset(
-    {"train.eval_iters", "train.eval_interval", "dataset.sequence_length", "model.hf", "model.provider"}
-)
+
+
+@cache
+def _lists() -> dict[str, frozenset[str]]:
+    lists = shipped_words("planner.backends.megatron_bridge", "job_lists.toml")
+    return {name: frozenset(words) for name, words in lists.items()}
 
 
 def list_of(path: str) -> str:
     """The list of one path, whatever its value: used, no_influence, not_modelled or unknown."""
     section, _, name = path.partition(".")
-    fields = section_fields()
-    flag = name.replace("_", "-")
-    if path in _USED:
+    fields, lists = section_fields(), _lists()
+    if path in lists["used"]:
         return "used"
-    if path in _PACKING:
+    if path in lists["packing"]:
         return "not_modelled"
-    if path in _HARMLESS_FIELDS:
+    if path in lists["harmless_fields"]:
         return "no_influence"
     if path in _BY_PATH:
-        known = _BY_PATH[path].flag.removeprefix("--")
-        return "used" if known in USED else "no_influence" if known in NO_INFLUENCE else "not_modelled"
-    if section in _HARMLESS or (not name and section in fields[""]):
+        return known_arguments("megatron").list_of(_BY_PATH[path].flag.removeprefix("--")) or "not_modelled"
+    if section in lists["harmless_sections"] or (not name and section in fields[""]):
         return "no_influence"
-    if name.split(".")[0] not in fields.get(section, frozenset()) and path not in _OLD_NAMES:
+    if name.split(".")[0] not in fields.get(section, frozenset()) and path not in lists["old_names"]:
         return "unknown"
-    return "no_influence" if flag in NO_INFLUENCE and flag not in NOT_MODELLED else "not_modelled"
+    harmless = name.replace("_", "-") in known_arguments("megatron").no_influence
+    return "no_influence" if harmless else "not_modelled"
 
 
 def lists_of(settings: Settings, harmless: tuple[str, ...], missed: tuple[str, ...]) -> ArgumentLists:

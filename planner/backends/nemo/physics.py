@@ -26,6 +26,20 @@ NEMO = Physics(
 ``MEGATRON_CORE``.  The loss is TransformerEngine's kernel (NVIDIA-NeMo/Megatron-Bridge@067f987df,
 scripts/performance/utils/overrides.py:84).  8-bit recipes gather parameters in 8 bit and keep no others
 (Megatron-Bridge, training/mixed_precision.py, fp8_param_gather), which is 1 + 1 bytes as 16 bit are 2."""
+NEMO_2_2 = replace(
+    NEMO,
+    name="nemo-2.2",
+    summary="a NeMo performance recipe of 25.02: experts' tokens in an all-to-all",
+    dispatch="expert",
+)
+"""DeepEP came to Megatron-Core on 25 February 2025 (NVIDIA/Megatron-LM@0d389f5e99), after its branch."""
+NEMO_2_1 = replace(
+    NEMO_2_2,
+    name="nemo-2.1",
+    summary="a NeMo recipe of 2023 and 2024: all-to-all, loss over fp32 logits",
+    wide_loss=True,
+)
+"""Also the loss of Megatron-Core in fp32: TransformerEngine's came on 8 March 2025 (Megatron-LM@0f60adbd3)."""
 NEMO_GRAPHED = replace(
     NEMO,
     name="nemo-graphed",

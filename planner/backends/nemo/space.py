@@ -44,8 +44,11 @@ COLUMNS = Columns(
     overlap_data=((True, True), (True, False)),
     uniform_recompute=True,
 )
+TENSOR_OVERLAP = SpaceRule(
+    "T1", "NeMo v2.4.0 callbacks/megatron_comm_overlap.py:141-151", _tensor_overlap, ("overlap_tp", "sp")
+)
 RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("T1", "NeMo v2.4.0 callbacks/megatron_comm_overlap.py:141-151", _tensor_overlap, ("overlap_tp", "sp")),
+    TENSOR_OVERLAP,
     *column_rules(
         COLUMNS,
         "NeMo v2.4.0 nemo/lightning/pytorch/strategies/megatron_strategy.py:237-283, scripts/performance/helpers.py",

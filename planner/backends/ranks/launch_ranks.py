@@ -23,7 +23,7 @@ from planner.errors import BackEndRefused
 
 LOG_FILE = "ranks.log"
 CLIENT_VARIABLE = "MESHWRIGHT_RANK_PYTHON"
-"""Set by ``warm_python``: a folder with a ``python`` and a ``torchrun`` of its own."""
+"""Environment variable that tests set: a folder with a ``python`` and a ``torchrun`` of its own."""
 LOOK_UP_S = 1.0
 """Between two looks whether somebody asked us to end."""
 GRACE_S = 5.0
@@ -113,7 +113,7 @@ def rank_environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def rank_interpreter() -> str:
-    """The Python of every rank: ours, or inside ``warm_python`` the client of its server."""
+    """The Python of every rank: ours, or the one that the environment names."""
     warm = os.environ.get(CLIENT_VARIABLE)
     return str(Path(warm) / "python") if warm else plain_interpreter()
 

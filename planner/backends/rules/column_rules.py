@@ -18,6 +18,7 @@ from planner.strategy.strategy import Strategy
 SWITCHES = ("sp", "cp_kind", "axis_order")
 GROUP = ("microbatch_group_size", "num_microbatches")
 STATES = ("zero_stage", "dp_replicate", "optimizer_offload")
+RELIEF = ("recompute", "recompute_modules", "activation_offload")
 OVERLAP = ("overlap_grad_reduce", "overlap_param_gather")
 
 
@@ -28,7 +29,7 @@ def column_rules(columns: Columns, source: str) -> tuple[SpaceRule, ...]:
         return SpaceRule(name, source, check, fields)
 
     return (
-        rule("C1", lambda given: _axes(columns, given.strategy), "tp", "cp", "ep", "pp", "etp"),
+        rule("C1", lambda given: _axes(columns, given), "tp", "cp", "ep", "pp", "etp"),
         rule(
             "C2",
             lambda given: _switches(columns, given.strategy),
@@ -42,13 +43,16 @@ def column_rules(columns: Columns, source: str) -> tuple[SpaceRule, ...]:
         ),
         rule("C3", lambda given: _schedule(columns, given.strategy), "schedule", *GROUP, "pp"),
         rule("C4", lambda given: _zero(columns, given.strategy), *STATES, "pp", "cp", "dp"),
-        rule("C5", lambda given: _relief(columns, given.strategy), "recompute", "activation_offload"),
+        rule(
+            "C5", lambda given: _relief(columns, given.strategy), "recompute", "recompute_modules", "activation_offload"
+        ),
         rule("C6", lambda given: _overlap(columns, given), *OVERLAP, "zero_stage", "pp", "cp", "dp"),
         rule("C7", lambda given: _model_overlap(columns, given.strategy), "overlap_tp", "overlap_ep", "tp", "ep"),
     )
 
 
-def _axes(columns: Columns, s: Strategy) -> str | None:
+def _axes(columns: Columns, given: RuleInput) -> str | None:
+    s = given.strategy
     for has, degree, name in (
         (columns.tensor_parallel, s.tp, "tensor parallelism: tp"),
         (bool(columns.cp_kinds), s.cp, "context parallelism: cp"),
@@ -58,6 +62,9 @@ def _axes(columns: Columns, s: Strategy) -> str | None:
     ):
         if degree > 1 and not has:
             return f"there is no {name} must be 1, not {degree}"
+    if columns.expert_tensor != "any" and any(kind.moe for kind in given.model.layer_kinds):
+        etp = s.tp if columns.expert_tensor == "tp" or s.ep == 1 else 1
+        return None if s.etp == etp else f"etp is {columns.expert_tensor}: {etp}, not {s.etp}"
     return None
 
 
@@ -97,6 +104,8 @@ def _zero(columns: Columns, s: Strategy) -> str | None:
 def _relief(columns: Columns, s: Strategy) -> str | None:
     if s.recompute not in columns.recompute:
         return f"recompute is {' or '.join(columns.recompute)}, not {s.recompute}"
+    if s.recompute == "selective" and columns.selective_modules not in ((), s.recompute_modules):
+        return f"selective recompute replays {', '.join(columns.selective_modules)} alone (recompute_modules)"
     return "activations stay on the device" if s.activation_offload and not columns.activation_offload else None
 
 

@@ -15,6 +15,7 @@ from planner.evidence.accuracy.figure import FigureFile
 from planner.evidence.accuracy.report_table import ReportTable, percent
 from planner.evidence.accuracy.report_tables import NOT_BEATEN, factors_table, report_tables
 from planner.version import __version__
+from profiles.html_page import PageTable, bullets, table_markup, whole_page
 from profiles.plots import style
 
 LIGHT_AND_DARK = {
@@ -65,11 +66,7 @@ def html_page(data: Mapping[str, Any], figures: Sequence[tuple[FigureFile, str]]
         if table.name == "calibrated":
             parts.append(f"<h3>{escape(factors_table(data).title)}</h3>\n{_table(factors_table(data))}")
         parts += [_figure(each, svg) for each, svg in figures if each.table == table.name]
-    title = "<title>Accuracy on measured runs</title>"
-    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    head = f'<meta charset="utf-8">{viewport}{title}<style>{_sheet()}</style>'
-    body = "\n".join(parts)
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>\n<main>\n{body}\n</main>\n</body></html>\n'
+    return whole_page("Accuracy on measured runs", _sheet(), parts)
 
 
 def _facts(data: Mapping[str, Any]) -> list[str]:
@@ -87,32 +84,12 @@ def _facts(data: Mapping[str, Any]) -> list[str]:
 
 
 def _contents(tables: Sequence[ReportTable]) -> str:
-    links = "\n".join(f'<li><a href="#{table.name}">{escape(table.title)}</a></li>' for table in tables)
-    return f'<nav aria-label="Contents"><ul>\n{links}\n</ul></nav>'
+    links = bullets(f'<a href="#{table.name}">{escape(table.title)}</a>' for table in tables)
+    return f'<nav aria-label="Contents">{links}</nav>'
 
 
 def _table(table: ReportTable) -> str:
-    right = [column.startswith(">") for column in table.columns]
-    head = "".join(
-        f'<th scope="col"{_number(each)}>{escape(column.lstrip(">"))}</th>'
-        for column, each in zip(table.columns, right, strict=True)
-    )
-    rows = "\n".join(_row(row, right) for row in table.rows)
-    label = escape(table.title, quote=True)
-    return (
-        f'<div class="wide" role="region" aria-label="{label}" tabindex="0"><table><thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{rows}\n</tbody></table></div>"
-    )
-
-
-def _row(row: Sequence[str], right: Sequence[bool]) -> str:
-    cells = [f'<th scope="row">{escape(row[0])}</th>']
-    cells += [f"<td{_number(each)}>{escape(cell)}</td>" for cell, each in zip(row[1:], right[1:], strict=True)]
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _number(right: bool) -> str:
-    return ' class="number"' if right else ""
+    return table_markup(PageTable(table.title, table.columns, table.rows), caption=False, row_heads=True)
 
 
 def _figure(figure: FigureFile, svg: str) -> str:

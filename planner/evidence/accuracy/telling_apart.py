@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.predict.memory.fit_chance import student_4, student_4_quantile
+from planner.predict.memory.fit_chance import student_4_column, student_4_quantile
 from solver.arrays import Array
 
 EDGES = (0.0, 0.01, 0.02, 0.05, 0.10, 0.20, math.inf)
@@ -68,7 +68,7 @@ def fitted_spread(pairs: Pairs) -> float | None:
         return None
     logs = np.log1p(pairs.slower)
     spreads = np.geomspace(0.002, 2.0, 400)
-    chances = [np.clip([student_4(x / spread) for x in logs], 1e-6, 1 - 1e-6) for spread in spreads]
+    chances = [np.clip(student_4_column(logs / spread), 1e-6, 1 - 1e-6) for spread in spreads]
     values = [
         float(pairs.weight @ (pairs.right * np.log(chance) + (1.0 - pairs.right) * np.log1p(-chance)))
         for chance in chances
@@ -89,7 +89,7 @@ def pair_figures(pairs: Pairs, spread: float | None) -> list[dict[str, Any]]:
         weight, logs = pairs.weight[inside], np.log1p(pairs.slower[inside])
         curve = None
         if spread is not None and len(weight):
-            curve = float(np.average([student_4(x / spread) for x in logs], weights=weight))
+            curve = float(np.average(student_4_column(logs / spread), weights=weight))
         rows.append(
             {
                 "from": low,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,33 +73,55 @@ def calibrate(
     calibrations: list[Calibration] = []
     unmapped: list[Unmapped] = []
     for (_, _, device), members in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
-        known, lost = _predictable(members, inputs)
-        unmapped.extend(lost)
+        asked = _Predictions(inputs)
+        unmapped.extend(asked.ask([each.run for each in members], inputs.factors))
+        known = [each for each in members if each.run.row.id in asked.known[inputs.factors]]
         if known:
-            calibrations.append(_calibrated(known, sources, inputs, (profile_ids or {}).get(device)))
+            calibrations.append(_calibrated(known, sources, asked, (profile_ids or {}).get(device)))
     return Outcome(calibrations, unmapped)
 
 
-def _predictable(members: list[CalibrationRun], inputs: Inputs) -> tuple[list[CalibrationRun], list[Unmapped]]:
-    predictions, lost = predict_runs([each.run for each in members], inputs)
-    known = {each.row.id for each in predictions}
-    return [each for each in members if each.run.row.id in known], lost
+@dataclass(slots=True)
+class _Predictions:
+    """Predictions of one group by factors and row: the fits of time and memory ask under the same ones."""
+
+    inputs: Inputs
+    known: defaultdict[Factors, dict[str, Prediction]] = field(default_factory=lambda: defaultdict(dict))
+
+    def ask(self, runs: Sequence[MappedRun], factors: Factors) -> list[Unmapped]:
+        """Predict the runs that are not known under these factors; gives those that cannot be predicted."""
+        known = self.known[factors]
+        predictions, lost = predict_runs(
+            [run for run in runs if run.row.id not in known], replace(self.inputs, factors=factors)
+        )
+        known.update((each.row.id, each) for each in predictions)
+        return lost
+
+    def of(self, members: Sequence[CalibrationRun]) -> Predict:
+        """Predictions of these runs under any factors."""
+        runs = [each.run for each in members]
+
+        def predict(factors: Factors) -> list[Prediction]:
+            self.ask(runs, factors)
+            return [self.known[factors][run.row.id] for run in runs]
+
+        return predict
 
 
 def _calibrated(
-    members: list[CalibrationRun], sources: dict[str, str], inputs: Inputs, profile_id: str | None
+    members: list[CalibrationRun], sources: dict[str, str], asked: _Predictions, profile_id: str | None
 ) -> Calibration:
     timed = [each for each in members if each.run.row.measured_step_s is not None]
     read = [each for each in members if _reads_peak_memory(each)]
     factors: dict[str, float] = {}
     time = memory = None
     if timed:
-        time_predict = _predictor(timed, inputs)
+        time_predict = asked.of(timed)
         step_s = np.array([each.run.row.measured_step_s or np.nan for each in timed])
         time, found = _fitted(timed, TimeResponse.of(time_predict), np.log(step_s), alone=True)
         factors |= found
     if read:
-        memory_predict = _predictor(read, inputs)
+        memory_predict = asked.of(read)
         peak = np.array([each.run.row.measured_peak_bytes or np.nan for each in read])
         memory, found = _fitted(read, MemoryResponse.of(memory_predict), np.log(peak), alone=False)
         factors |= found
@@ -130,17 +152,6 @@ def _calibrated(
 def _reads_peak_memory(each: CalibrationRun) -> bool:
     """A reading of what stays between steps says nothing about activations or buffers."""
     return each.run.row.measured_peak_bytes is not None and each.run.flavour.memory != "resident"
-
-
-def _predictor(members: Sequence[CalibrationRun], inputs: Inputs) -> Predict:
-    runs = [each.run for each in members]
-
-    def predict(factors: Factors) -> list[Prediction]:
-        predictions, _ = predict_runs(runs, replace(inputs, factors=factors))
-        by_id = {each.row.id: each for each in predictions}
-        return [by_id[run.row.id] for run in runs]
-
-    return predict
 
 
 def _fitted(

@@ -26,6 +26,8 @@ def described_traits(flavour: Flavour, said: SoftwareDescription) -> Physics:
         traits = replace(traits, compiled_checkpointing=True)
     if flavour.backend == "torchtitan" and said.loss == "fused" and said.compiles:
         traits = replace(traits, kept_logit_bytes=COMPILED_LOGIT_BYTES, passing_logit_bytes=COMPILED_LOGIT_BYTES)
+    if said.loss == "log-probabilities":
+        traits = replace(traits, log_probability_loss=True)
     if said.loss == "wide":
         traits = replace(traits, wide_loss=True)
     if flavour.whole_layers:

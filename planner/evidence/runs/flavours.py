@@ -147,6 +147,15 @@ NEMO = Flavour(
 """User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes).
 Benchmarks: the router is force-balanced, or experts drop what exceeds their capacity (Megatron-Bridge, its performance
 recipes and apply_moe_token_drop)."""
+NEMO_2_2 = replace(
+    NEMO, name="NeMo performance recipe of 25.02", backend="nemo==2.2.0", traits=nemo.NEMO_2_2,
+    expert_tensor_parallel_is_tp=True,
+)  # fmt: skip
+"""Recipes until then left the experts' tensor parallelism to Megatron-Core's default, which is tp.  Inferred from
+published Grok configurations: ep = dp at every size, and the same one a fifth faster from 25.05 on."""
+NEMO_2_1 = replace(
+    NEMO_2_2, name="NeMo performance recipe of 2023 and 2024", backend="nemo==2.1.0", traits=nemo.NEMO_2_1
+)
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
     backend="megatron",
@@ -250,6 +259,8 @@ OF_ITS_LIBRARY = (NANOTRON, LLM_FOUNDRY, TORCHTITAN, JAX, AUTOMODEL, NEMO, MEGAS
 """Flavours whose library is called like the back-end."""
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     *((flavour.backend, flavour) for flavour in OF_ITS_LIBRARY),
+    ("nemo-2.1", NEMO_2_1),
+    ("nemo-2.2", NEMO_2_2),
     ("vtrain-one-node", VTRAIN_ONE_NODE),
     ("vtrain", VTRAIN),
     ("megatron-test", MEGATRON_CI),
@@ -277,6 +288,7 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
 
 
 STUDIED_DEVICES = re.compile(r"^(a100|a800|h100|h800|h200)\b", re.IGNORECASE)
+UNDER_NEMO = frozenset({NEMO.traits.name, NEMO_2_2.traits.name, NEMO_2_1.traits.name})
 STUDIED_UNDER_NEMO = re.compile(r"^(a100|h100|h200|b200|b300|gb200|gb300)\b", re.IGNORECASE)
 """Devices on which spreads of whole steps were found (``Physics.time_spread``): a row of another device has the prior's
 interval, because a kernel library that is new to a device may be far from the rates of older ones."""
@@ -284,7 +296,7 @@ interval, because a kernel library that is new to a device may be far from the r
 
 def studied_on(flavour: Flavour, device: str) -> bool:
     """Whether the spread of this flavour's physics was found on devices like this one."""
-    known = STUDIED_UNDER_NEMO if flavour.traits.name == NEMO.traits.name else STUDIED_DEVICES
+    known = STUDIED_UNDER_NEMO if flavour.traits.name in UNDER_NEMO else STUDIED_DEVICES
     return known.search(device) is not None
 
 

@@ -19,9 +19,11 @@ from profiles.catalogue import load_cluster, load_device
 from profiles.cluster import Cluster, Pool, ScaleUp
 from profiles.device import Device
 from profiles.scaling import scale_cluster
+from profiles.shipped_tables import shipped_table
 
 GIGABIT_BYTES_PER_S = 1e9 / 8
 RACK, SEGMENT = 72, 64
+_FILE = ("planner.evidence.runs", "machines.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,80 +46,6 @@ class Machine:
     torus_shape: tuple[int, ...] = ()
 
 
-MACHINES: tuple[tuple[str, Machine], ...] = (
-    (r"gb300", Machine("gb200-nvl72", "gb300")),
-    (r"gb200", Machine("gb200-nvl72")),
-    (r"b300", Machine("dgx-b200", "b300-sxm-288gb")),
-    (r"b200", Machine("dgx-b200")),
-    (r"gh200", Machine("dgx-h100", "gh200-96gb", 4)),
-    (r"h200", Machine("dgx-h200")),
-    (r"h800", Machine("dgx-h800")),
-    (r"h20\b", Machine("dgx-h100", "h20-96gb")),
-    (
-        r"h100.*hbm2e.*500w",
-        Machine("dgx-h100", memory_bytes=102_047_612_928, memory_bytes_per_s=2.4e12, power_fraction=500 / 700),
-    ),
-    (r"h100.*pcie", Machine("h100-pcie-8")),
-    (r"h100.*96gb", Machine("dgx-h100", "h100-sxm5-80gb", memory_bytes=102_047_612_928)),
-    (r"h100", Machine("dgx-h100")),
-    (r"a800", Machine("dgx-a100-80g", "a800-sxm4-80gb", 0, 200e9)),
-    (r"a100.*pcie", Machine("dgx-a100-80g", "a100-pcie-80gb")),
-    (r"a100.*40", Machine("dgx-a100-40g")),
-    (r"a100", Machine("dgx-a100-80g")),
-    (r"v100.*16gb", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh", 16 * 2**30)),
-    (r"v100", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh")),
-    (r"l40s", Machine("l40s-8")),
-    (r"rtx.?3090", Machine("l40s-8", "rtx-3090")),
-    (r"rtx.?4090", Machine("l40s-8", "rtx-4090")),
-    (r"rtx.?a5000", Machine("l40s-8", "rtx-a5000")),
-    (r"rtx.?6000.?ada", Machine("l40s-8", "rtx-6000-ada")),
-    (r"rtx.?a6000", Machine("l40s-8", "rtx-a6000")),
-    (r"\ba40\b", Machine("l40s-8", "a40")),
-    (r"\ba10g\b", Machine("aws-g5")),
-    (r"\bl4\b", Machine("l40s-8", "l4")),
-    (r"gaudi-?\s?2", Machine("dgx-a100-80g", "gaudi2", 8, 262.5e9, "mesh", nics_per_node=24, nic_bytes_per_s=12.5e9)),
-    (r"gaudi-?\s?3", Machine("dgx-a100-80g", "gaudi3", 8, 525e9, "mesh", nics_per_node=24, nic_bytes_per_s=25e9)),
-    (r"mi355", Machine("mi355x-8")),
-    (r"mi325", Machine("mi325x-8")),
-    (r"mi300", Machine("mi300x-8")),
-    (r"mi250x?", Machine("mi300x-8", "mi250x-gcd")),
-    (r"910c", Machine("ascend-910c")),
-    (r"910b|910-?b", Machine("ascend-910b-8")),
-    (r"tpu[-_ ]?v5p", Machine("tpu-v5p")),
-    (r"tpu[-_ ]?v6e|trillium", Machine("tpu-v5p", "tpu-v6e", 4, 360e9, nic_bytes_per_s=25e9, torus_shape=(16, 16))),
-    (r"tpu[-_ ]?v5[-_ ]?(e|lite)", Machine("tpu-v5p", "tpu-v5e", 4, 180e9, torus_shape=(16, 16))),
-    (r"tpu[-_ ]?v4", Machine("tpu-v5p", "tpu-v4", 4, 270e9, torus_shape=(12, 16, 16))),
-    (r"tpu[-_ ]?v3", Machine("tpu-v5p", "tpu-v3", 4, 280e9, torus_shape=(32, 32))),
-    (r"tpu[-_ ]?v?7x|ironwood", Machine("tpu-7x")),
-    (r"trn2|trainium2", Machine("trn2")),
-    (r"trn1n", Machine("trn2", "trainium1", 32, 96e9, "switch", parts=2, nics_per_node=16, nic_bytes_per_s=12.5e9)),
-    (
-        r"trn1|trainium1?\b|neuroncore",
-        Machine("trn2", "trainium1", 32, 96e9, "switch", parts=2, nics_per_node=8, nic_bytes_per_s=12.5e9),
-    ),
-    (r"mi210|mi100", Machine("mi300x-8", "mi250x-gcd", 4, 150e9, "mesh")),
-)
-"""First match wins.  V100: four GPUs a node unless the row says eight, six NVLink2 links of 25 GB/s each way (Jean Zay,
-DGX-1 class boards);
-A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4.  The H100 with 96 GB of HBM2e:
-95.04 GiB as torchtitan's performance page prints it, six stacks where the PCIe card has five at 2.0 TB/s.  TPU v4 and
-v3: six and four links of 45 and 70 GB/s; v5e and v6e: four of 45 and 90 GB/s on a 16 x 16 torus (jax-ml/scaling-book,
-tpus.md).  trn1.32xlarge: 16 chips of two NeuronCores on a 2D torus of 384 GB/s a chip both ways, taken as a switch with
-half of it for each core; eight 100 Gbit/s EFA ports, trn1n 16 (awsdocs-neuron, trn1-arch).  MI210 and MI100 are taken
-as one GCD of an MI250X.  Gaudi: 21 Ethernet ports of 100 (200) Gbit/s to the other seven,
-three out of the node.  Consumer and workstation cards: the PCIe server of the L40S.
-Links of TPUs other than v5p, of trn1 and of Gaudi were not re-read."""
-
-CLOUD_NODES: tuple[tuple[str, str, str], ...] = (
-    (r"h100", r"efa|aws", "aws-p5"),
-    (r"h200", r"efa|aws", "aws-p5en"),
-    (r"a100.*40", r"efa|aws", "aws-p4d"),
-    (r"a100", r"efa|aws", "aws-p4de"),
-    (r"h100", r"tcpxo", "gcp-a3-mega"),
-    (r"h100", r"tcpx\b", "gcp-a3-high"),
-    (r"h100", r"azure", "azure-nd-h100-v5"),
-    (r"h100", r"oci|oracle", "oci-h100"),
-)
 NODE_SIZE = re.compile(r"\b(?P<count>\d+) GPUs?\b", re.IGNORECASE)
 """What ``intra_node_link`` says of the node, for devices that come in nodes of several sizes."""
 PCIE_LANES = re.compile(r"\bx(\d+)\b", re.IGNORECASE)
@@ -130,6 +58,15 @@ PER_DEVICE = re.compile(
     r"(?P<rate>\d+(\.\d+)?)\s*(?P<unit>[GT])b(ps|it/s|/s).*per (gpu|device|npu|chip)", re.IGNORECASE
 )
 PER_NODE = re.compile(r"(?P<rate>\d+(\.\d+)?)\s*(?P<unit>[GT])b(ps|it/s|/s)", re.IGNORECASE)
+
+
+@cache
+def machines() -> tuple[tuple[str, Machine], ...]:
+    """Pattern of a device's name and the machine that it means; the first match wins (``machines.toml``)."""
+    rows = [dict(row) for row in shipped_table(*_FILE)["machines"]]
+    return tuple(
+        (row.pop("pattern"), Machine(**{**row, "torus_shape": tuple(row.get("torus_shape", ()))})) for row in rows
+    )
 
 
 def cluster_of_row(row: TruthRow, num_devices: int) -> Cluster:
@@ -151,10 +88,12 @@ def _slot_bytes_per_s(row: TruthRow) -> float:
 
 @cache
 def _cluster(device: str, link: str, node: int, slot_bytes_per_s: float, num_devices: int) -> Cluster:
-    machine = next((machine for pattern, machine in MACHINES if re.search(pattern, device)), None)
+    machine = next((machine for pattern, machine in machines() if re.search(pattern, device)), None)
     if machine is None:
         raise RowUnmapped(f"no catalogue cluster has the device {device!r}")
-    cloud = next((name for part, net, name in CLOUD_NODES if re.search(part, device) and re.search(net, link)), None)
+    clouds = shipped_table(*_FILE)["cloud_nodes"]
+    own = (each for each in clouds if re.search(each["device"], device) and re.search(each["network"], link))
+    cloud = next((str(found["cluster"]) for found in own), None)
     if node and machine.devices_per_node and not machine.torus_shape:
         machine = replace(machine, devices_per_node=node)
     if slot_bytes_per_s:

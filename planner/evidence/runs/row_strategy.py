@@ -70,11 +70,6 @@ FORCED_BALANCE = re.compile(r"force-balanced|balanced gate|forced? balanc|token-
 """No expert computes more than its share: by force, or because what exceeds its capacity is dropped."""
 ONCE_AN_EXPERT = re.compile(r"\bA2A dispatcher\b|\ball-?to-?all dispatcher\b", re.IGNORECASE)
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
-FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
-"""NeMo releases whose recipes left the experts' tensor parallelism to Megatron-Core's default, which is tp.
-
-Inferred from published Grok configurations: ep = dp at every size, and the same one a fifth faster from 25.05 on.
-"""
 EXPERT_TENSOR = re.compile(r"\bETP[ =](\d+)|expert-tensor-parallel-size=(\d+)", re.IGNORECASE)
 
 
@@ -330,8 +325,7 @@ def _expert_tensor(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: F
         return 1
     ranks = degrees.tp * degrees.cp * degrees.dp
     stated = EXPERT_TENSOR.search(row.notes)
-    as_tp = flavour.expert_tensor_parallel_is_tp or FOLDED_EXPERTS.search(row.notes) is not None
-    etp = int(stated[1] or stated[2]) if stated else (degrees.tp if as_tp else 1)
+    etp = int(stated[1] or stated[2]) if stated else (degrees.tp if flavour.expert_tensor_parallel_is_tp else 1)
     if not stated and ranks % (etp * degrees.ep):
         etp = 1
     if ranks % (etp * degrees.ep) or any(moe.num_experts % degrees.ep for moe in moes):

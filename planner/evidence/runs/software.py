@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 
-from planner.evidence.runs.software_rules import LIBRARY_RULES, RULES, Rule
+from planner.evidence.runs.software_rules import Rule, library_rules, software_rules
 from planner.evidence.runs.truth import TruthRow
 
 FACTS: dict[str, str] = {
@@ -21,7 +22,8 @@ FACTS: dict[str, str] = {
     "compiled": "yes where a compiler fuses point-wise work (thunder: that one), no where PyTorch runs eagerly",
     "attention": "best (the fastest published kernel), flash2, triton, unfused",
     "kernels": "fused kernels by hand: te, liger, fast-kernels",
-    "loss": "plain (logits in fp32), wide (fp32 in Megatron's compiled parts), fused (one kernel), chunked (in parts)",
+    "loss": "plain (logits in fp32), wide (fp32 in Megatron's compiled parts), fused (one kernel), chunked (in parts), "
+    "log-probabilities (and entropies, in chunks)",
     "states": "precision of optimizer and weights: 16bit, sharded16bit (under FSDP, too), 8bit, paged8bit, fp32",
     "residual": "precision of the hidden states between layers: 16bit, fp32",
     "step_in_backward": "yes where each gradient is used and freed at once",
@@ -81,35 +83,53 @@ class SoftwareDescription:
 
 WHOLE_NUMBER = "a whole number of GiB is read off nvidia-smi: counters of torch are printed with decimals"
 NOTHING_SAID = SoftwareDescription()
+_READ = ("framework", "notes", "source", "model", "zero_or_fsdp")
+"""Columns of a row whose words the rules read."""
 
 
 def described(row: TruthRow, *, publications: bool = True) -> SoftwareDescription:
     """The software of a row.  Without ``publications`` only what the row itself and its library's name say."""
-    words = {name: str(getattr(row, name)) for name in ("framework", "notes", "source", "model", "zero_or_fsdp")}
+    words = tuple(str(getattr(row, name)) for name in _READ)
+    whole = row.peak_mem_gib is not None and row.peak_mem_gib == round(row.peak_mem_gib)
+    return _described(words, tuple(row.software), whole, publications)
+
+
+@lru_cache(maxsize=8192)
+def _described(
+    read: tuple[str, ...], stated: tuple[tuple[str, str], ...], whole: bool, publications: bool
+) -> SoftwareDescription:
+    """Rows of one table share their words, and each row is asked for its software several times."""
+    words = dict(zip(_READ, read, strict=True))
     words["model"] = words["model"].replace("_", " ")
+    own = dict(stated)
     facts: dict[str, str] = {}
     origin: list[tuple[str, str]] = []
-    stated = dict(row.software)
     for fact in FACTS:
-        value, said = stated.get(fact, ""), f"column {fact}"
+        value, said = own.get(fact, ""), f"column {fact}"
         if not value:
             rule = _rule(fact, words, publications=publications)
             value, said = (rule.value, rule.why) if rule is not None else ("", "")
         if value:
             facts[fact] = value
             origin.append((fact, said))
-    if "memory_figure" not in facts and row.peak_mem_gib is not None and row.peak_mem_gib == round(row.peak_mem_gib):
+    if "memory_figure" not in facts and whole:
         facts["memory_figure"] = "process"
         origin.append(("memory_figure", WHOLE_NUMBER))
     return SoftwareDescription(**facts, origin=tuple(origin))
 
 
+@lru_cache(maxsize=8192)
 def library_of(source: str) -> str:
     """The library that a source's words name; "" where they name none."""
     words = dict.fromkeys(("framework", "notes", "model", "zero_or_fsdp"), "") | {"source": source}
-    return next((rule.value for rule in LIBRARY_RULES if rule.says(words)), "")
+    return next((rule.value for rule in library_rules() if rule.says(words)), "")
 
 
 def _rule(fact: str, words: dict[str, str], *, publications: bool) -> Rule | None:
-    wanted = (rule for rule in RULES if rule.fact == fact and (publications or not rule.publication))
+    wanted = (rule for rule in _rules_of(fact) if publications or not rule.publication)
     return next((rule for rule in wanted if rule.says(words)), None)
+
+
+@cache
+def _rules_of(fact: str) -> tuple[Rule, ...]:
+    return tuple(rule for rule in software_rules() if rule.fact == fact)

@@ -240,7 +240,7 @@ def residual_bytes(said: SoftwareDescription) -> float:
 def loss_bytes(model: ModelSpec, said: SoftwareDescription, tokens: float) -> float:
     """Logits, their copies, and the final hidden states with their copies."""
     logits, hidden = tokens * model.vocab_size, 12.0 * tokens * model.hidden_size
-    if said.loss == "chunked":
+    if said.loss in ("chunked", "log-probabilities"):
         return LOGIT_BYTES["plain"] * logits / CHUNKS + hidden if said.library == "torchtune" else hidden
     if said.loss == "fused":
         return LOGIT_BYTES["fused"] * logits + hidden

@@ -63,6 +63,8 @@ class Decoder:
     """None: as many as query heads."""
     head_dim: str | None = "head_dim"
     """None: the hidden width over the heads."""
+    divided_heads: bool = False
+    """Whether heads must divide the hidden width where ``head_dim`` is not given."""
     even_heads: bool = False
     """Whether the class needs heads that fill the hidden width."""
     intermediate: str = "intermediate_size"

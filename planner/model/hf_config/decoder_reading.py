@@ -122,12 +122,16 @@ def read_attention(keys: ClassKeys, table: Decoder, hidden: int) -> AttentionSpe
         reader.refuse(table.kv_heads or table.heads, f"must divide {table.heads} = {heads}, is {kv_heads}")
         kv_heads = heads
     head_dim = keys.optional(table.head_dim) if table.head_dim else None
+    exact = head_dim is not None or hidden % heads == 0
     if head_dim is None:
-        if hidden % heads and not table.head_dim:
+        if not exact and (table.divided_heads or not table.head_dim):
             reader.refuse(table.heads, f"must divide the hidden size {hidden}, is {heads}")
         head_dim = max(hidden // heads, 1)
     if table.even_heads and heads * head_dim != hidden:
         reader.refuse("head_dim", f"must be {hidden} / {heads}, the only one with which the class runs; is {head_dim}")
+    rotated = _rotated(keys, table, head_dim)
+    if exact and table.position == "rope" and (rotated or head_dim) % 2:
+        reader.refuse(table.head_dim or "head_dim", f"must be even for rotary positions, is {head_dim}")
     normed = table.qk_norm != "none" and keys.on(table.qk_norm_key)
     return AttentionSpec(
         num_heads=heads,
@@ -143,7 +147,7 @@ def read_attention(keys: ClassKeys, table: Decoder, hidden: int) -> AttentionSpe
         logit_softcap=keys.reader.optional_number(table.softcap, default=keys.defaults.get(table.softcap))
         if table.softcap
         else None,
-        qk_rope_head_dim=_rotated(keys, table, head_dim),
+        qk_rope_head_dim=rotated,
     )
 
 
@@ -151,6 +155,8 @@ def read_latent(keys: ClassKeys, table: Decoder) -> AttentionSpec:
     """Multi-head latent attention (arXiv 2405.04434, section 2.1); the bias reaches the down projections too."""
     heads = keys.integer(table.heads)
     rope_dim = keys.integer("qk_rope_head_dim", minimum=0 if table.position == "none" else 1)
+    if rope_dim % 2:
+        keys.reader.refuse("qk_rope_head_dim", f"must be even for rotary positions, is {rope_dim}")
     bias = keys.on(table.qkv_bias)
     return AttentionSpec(
         kind="mla",

@@ -1,4 +1,4 @@
-"""Decoders of the GPT kind: layer norm, ungated MLP, mostly with biases: gpt2, gpt_neox, opt, bloom, mpt.
+"""Decoders of the GPT kind: layer norm, ungated MLP, mostly with biases: gpt_neox, opt, bloom, mpt.
 
 Defaults and shapes: ``transformers`` configuration and modeling files of each model type (5.x).
 """
@@ -29,35 +29,6 @@ def _attention(heads: int, head_dim: int, *, bias: bool, rotated: int | None = N
         qkv_bias=bias,
         output_bias=bias,
         qk_rope_head_dim=rotated,
-    )
-
-
-def import_gpt2(reader: ConfigReader, name: str) -> ModelSpec:
-    """Read a GPT-2: learned positions, tied embeddings."""
-    hidden = read_width(reader, "n_embd", "hidden_size", default=768)
-    heads = reader.integer("n_head", "num_attention_heads", default=12)
-    if reader.boolean("add_cross_attention", default=False):
-        reader.refuse("add_cross_attention", "is not supported: only decoder-only models can be planned")
-    positions = reader.integer("n_positions", "max_position_embeddings", default=1024)
-    layer = LayerSpec(
-        attention=_attention(heads, divided_heads(reader, "n_head", hidden, heads), bias=True),
-        mlp=MlpSpec(intermediate_size=reader.optional_integer("n_inner") or 4 * hidden, gated=False, bias=True),
-        norm="layer",
-    )
-    kinds, runs = runs_of([layer] * read_num_layers(reader, "n_layer", "num_hidden_layers", default=12))
-    return ModelSpec(
-        name=name,
-        family="gpt2",
-        hidden_size=hidden,
-        vocab_size=read_vocabulary(reader, 50257),
-        layer_kinds=kinds,
-        layer_runs=runs,
-        tie_embeddings=reader.boolean("tie_word_embeddings", default=True),
-        learned_positions=positions,
-        max_sequence_length=positions,
-        activation_function=reader.text("activation_function", default="gelu_new"),
-        position="learned",
-        norm_epsilon=reader.number("layer_norm_epsilon", default=1e-5),
     )
 
 

@@ -45,6 +45,11 @@ def every_layer(keys: ClassKeys, num_layers: int) -> list[int | None]:
     return _windows(keys, num_layers, [True] * num_layers)
 
 
+def one_window(keys: ClassKeys, num_layers: int) -> list[int | None]:
+    """All layers have the window ``sliding_window``, if any; the class knows no kinds of layers."""
+    return [keys.optional("sliding_window")] * num_layers
+
+
 def listed(keys: ClassKeys, num_layers: int) -> list[int | None]:
     """The layers that ``layer_types`` names slide; without it none does."""
     return _windows(keys, num_layers, [False] * num_layers)
@@ -134,6 +139,29 @@ def after_max_window_layers(keys: ClassKeys, num_layers: int) -> list[int | None
     return _windows(keys, num_layers, [layer >= first for layer in range(num_layers)])
 
 
+def switched_windows(keys: ClassKeys, num_layers: int) -> list[int | None]:
+    """Qwen: layers from ``max_window_layers`` on slide if ``use_sliding_window``; a class without the key has all."""
+    first: int | None = 0
+    if "max_window_layers" in keys.defaults:
+        first = keys.optional("max_window_layers", minimum=0)
+    first = num_layers if first is None else first
+    return _switched(keys, num_layers, [layer >= first for layer in range(num_layers)])
+
+
+def switched_even_windows(keys: ClassKeys, num_layers: int) -> list[int | None]:
+    """Qwen2-MoE: every other layer below ``max_window_layers`` slides if ``use_sliding_window``."""
+    last = keys.integer("max_window_layers", minimum=0)
+    return _switched(keys, num_layers, [layer % 2 == 0 and layer < last for layer in range(num_layers)])
+
+
+def _switched(keys: ClassKeys, num_layers: int, slides: list[bool]) -> list[int | None]:
+    names = _kinds(keys.reader, "layer_types", num_layers, (_FULL, _SLIDING))
+    window = keys.optional("sliding_window", minimum=0) or None
+    window = window if keys.on("use_sliding_window") else None
+    slides = slides if names is None else [name == _SLIDING for name in names]
+    return [window if slide else None for slide in slides]
+
+
 def _routed(keys: ClassKeys, num_layers: int, default: list[bool]) -> list[bool]:
     names = _kinds(keys.reader, "mlp_layer_types", num_layers, ("dense", "sparse"))
     return default if names is None else [name == "sparse" for name in names]
@@ -153,6 +181,13 @@ def dense_first(dense: int | str, default: int = 0) -> RoutingRule:
         return _routed(keys, num_layers, [layer >= first for layer in range(num_layers)])
 
     return rule
+
+
+def dense_then_every(keys: ClassKeys, num_layers: int) -> list[bool]:
+    """DeepSeek: behind ``first_k_dense_replace`` layers every ``moe_layer_freq``-th one routes."""
+    dense = keys.integer("first_k_dense_replace", minimum=0)
+    every = keys.reader.integer("moe_layer_freq", default=1)
+    return [layer >= dense and layer % every == 0 for layer in range(num_layers)]
 
 
 def qwen_steps(keys: ClassKeys, num_layers: int) -> list[bool]:

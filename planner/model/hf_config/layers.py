@@ -97,14 +97,3 @@ def read_layer_types(reader: ConfigReader, num_layers: int, default: Sequence[bo
         reader.refuse("layer_types", f"must hold one entry a layer ({num_layers}), holds {len(names)}")
         return list(default)
     return [name == "sliding_attention" for name in names]
-
-
-def read_qwen_windows(reader: ConfigReader, num_layers: int, default_max_window_layers: int = 28) -> list[int | None]:
-    """Window of every layer in the Qwen classes: layers from ``max_window_layers`` on, if ``use_sliding_window``."""
-    use = reader.boolean("use_sliding_window", default=False)
-    width = reader.optional_integer("sliding_window", default=4096, minimum=0)
-    first = reader.optional_integer("max_window_layers", default=default_max_window_layers, minimum=0)
-    window = width if use and width else None
-    full = first if first is not None else num_layers
-    default = [window is not None and layer >= full for layer in range(num_layers)]
-    return [window if slides else None for slides in read_layer_types(reader, num_layers, default)]

@@ -20,34 +20,14 @@ from planner.model.hf_config.crossed_towers import (
 )
 from planner.model.hf_config.decoder import Decoder
 from planner.model.hf_config.decoder_reading import import_decoder
-from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
 from planner.model.hf_config.florence_family import VISION as FLORENCE_VISION
 from planner.model.hf_config.florence_family import import_florence2
 from planner.model.hf_config.gemma_family import import_gemma
-from planner.model.hf_config.gpt_family import import_bloom, import_gpt2, import_gpt_neox, import_mpt, import_opt
+from planner.model.hf_config.gpt_family import import_bloom, import_gpt_neox, import_mpt, import_opt
 from planner.model.hf_config.image_models import import_image_model
 from planner.model.hf_config.joined_models import import_encoder_decoder, import_trocr, import_vision_encoder_decoder
-from planner.model.hf_config.llama_family import (
-    GLM4,
-    GRANITE,
-    LLAMA,
-    MISTRAL,
-    OLMO2,
-    PHI3,
-    QWEN2,
-    QWEN3,
-    DenseDefaults,
-    import_dense,
-)
 from planner.model.hf_config.mechanisms import refuse_unread
 from planner.model.hf_config.modernbert_family import import_modernbert_decoder
-from planner.model.hf_config.moe_family import (
-    import_glm4_moe,
-    import_gpt_oss,
-    import_mixtral,
-    import_qwen2_moe,
-    import_qwen3_moe,
-)
 from planner.model.hf_config.nemotron_family import import_nemotron_h
 from planner.model.hf_config.nested_sizes import import_dbrx
 from planner.model.hf_config.older_families import import_falcon, import_gpt_bigcode, import_gpt_neox_japanese
@@ -76,16 +56,18 @@ from profiles.spelling import typing_slip
 Importer = Callable[[ConfigReader, str], ModelSpec | None]
 
 
-def _dense(family: str, defaults: DenseDefaults) -> Importer:
-    return lambda reader, name: import_dense(reader, name, family, defaults)
-
-
 def _named(family: str, importer: Callable[[ConfigReader, str, str], ModelSpec]) -> Importer:
     return lambda reader, name: importer(reader, name, family)
 
 
 def _table(family: str, table: Decoder) -> Importer:
     return lambda reader, name: import_decoder(reader, name, family, table)
+
+
+def _import_kimi_k2(reader: ConfigReader, name: str) -> ModelSpec:
+    """Kimi K2 has no class of its own: the keys and the layout of deepseek_v3."""
+    model = import_decoder(reader, name, "deepseek_v3", TABLES["deepseek_v3"])
+    return model.model_copy(update={"family": "kimi_k2"})
 
 
 TEXT_IMPORTERS: dict[str, Importer] = {
@@ -102,36 +84,20 @@ TEXT_IMPORTERS: dict[str, Importer] = {
     "florence2": import_florence2,
     "pix2struct": import_pix2struct,
     "prophetnet": import_prophetnet,
-    "llama": _dense("llama", LLAMA),
-    "mistral": _dense("mistral", MISTRAL),
-    "qwen2": _dense("qwen2", QWEN2),
-    "qwen3": _dense("qwen3", QWEN3),
-    "phi3": _dense("phi3", PHI3),
-    "olmo2": _dense("olmo2", OLMO2),
-    "granite": _dense("granite", GRANITE),
-    "glm4": _dense("glm4", GLM4),
     "gemma2": _named("gemma2", import_gemma),
     "gemma3_text": _named("gemma3_text", import_gemma),
-    "gpt2": import_gpt2,
-    "gpt-sw3": import_gpt2,
     "dbrx": import_dbrx,
     "falcon": import_falcon,
     "gpt_bigcode": import_gpt_bigcode,
     "gpt_neox_japanese": import_gpt_neox_japanese,
+    "gpt-sw3": _table("gpt2", TABLES["gpt2"]),
     "gpt_neox": import_gpt_neox,
     "opt": import_opt,
     "bloom": import_bloom,
     "mpt": import_mpt,
-    "mixtral": import_mixtral,
-    "qwen2_moe": import_qwen2_moe,
-    "qwen3_moe": import_qwen3_moe,
-    "glm4_moe": import_glm4_moe,
-    "gpt_oss": import_gpt_oss,
     "nemotron_h": import_nemotron_h,
     "modernbert-decoder": import_modernbert_decoder,
-    "deepseek_v2": import_deepseek_v2,
-    "deepseek_v3": _named("deepseek_v3", import_deepseek_v3),
-    "kimi_k2": _named("kimi_k2", import_deepseek_v3),
+    "kimi_k2": _import_kimi_k2,
 }
 
 

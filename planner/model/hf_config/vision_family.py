@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from planner.model.hf_config.decoder_reading import import_decoder
 from planner.model.hf_config.gemma_family import import_gemma
-from planner.model.hf_config.llama_family import QWEN2_VL_TEXT, import_dense
 from planner.model.hf_config.reader import ConfigReader
+from planner.model.hf_config.tables.nested import NESTED
 from planner.model.hf_config.vision_towers import read_contrastive_tower, read_qwen_tower
 from planner.model.spec import ModelSpec, VisionSpec
 
@@ -32,12 +33,12 @@ def import_qwen_vl(reader: ConfigReader, name: str, family: str) -> ModelSpec:
     """Read a Qwen2-VL or Qwen2.5-VL; older configs keep the language model's keys at the top."""
     nested = isinstance(reader.data.get("text_config"), dict)
     text = reader.child("text_config") if nested else reader
-    model = import_dense(text, name, family, QWEN2_VL_TEXT)
+    model = import_decoder(text, name, "qwen2_vl_text", NESTED["qwen2_vl_text"])
     vision = read_qwen_tower(
         reader.child("vision_config"), second_generation=family == "qwen2_5_vl", text_width=model.hidden_size
     )
     tied = model.tie_embeddings or reader.boolean("tie_word_embeddings", default=False)
-    return model.model_copy(update={"vision": vision, "tie_embeddings": tied})
+    return model.model_copy(update={"family": family, "vision": vision, "tie_embeddings": tied})
 
 
 def import_llava(reader: ConfigReader, name: str, import_text: TextImporter) -> ModelSpec | None:

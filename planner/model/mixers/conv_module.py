@@ -11,12 +11,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from planner.model.mixers.kinds import OtherMixer
+from planner.model.mixers.kinds import ChannelMixer
 from planner.model.mixers.parts import projection
 from planner.model.operator import Operator
 
 
-class ConvModuleSpec(OtherMixer):
+class ConvModuleSpec(ChannelMixer):
     """Convolution module of one layer kind; ``width`` is that behind its gate."""
 
     kind: Literal["conv_module"] = "conv_module"
@@ -38,16 +38,6 @@ class ConvModuleSpec(OtherMixer):
     def num_kv_heads(self) -> int:
         """As ``num_heads``."""
         return self.width
-
-    @property
-    def head_dim(self) -> int:
-        """One channel."""
-        return 1
-
-    @property
-    def v_head_dim(self) -> int:
-        """One channel."""
-        return 1
 
 
 def conv_module_operators(mixer: ConvModuleSpec, hidden_size: int, *, input_from: str) -> tuple[Operator, ...]:

@@ -37,6 +37,13 @@ class OtherMixer(Document):
     indexer: ClassVar[None] = None
 
 
+class ChannelMixer(OtherMixer):
+    """Base of mixers along time in which each channel stands for itself: heads of one channel."""
+
+    head_dim: ClassVar[int] = 1
+    v_head_dim: ClassVar[int] = 1
+
+
 class EqualHeads(OtherMixer):
     """Base of the mixers whose queries, keys and values have as many heads of one width."""
 

@@ -24,7 +24,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from planner.model.mixers.kinds import OtherMixer
+from planner.model.mixers.kinds import ChannelMixer, OtherMixer
 from planner.model.mixers.parts import gated_norm, projection, short_convolution
 from planner.model.operator import Operator
 
@@ -64,7 +64,7 @@ class Mamba2Spec(OtherMixer):
         return self.head_dim
 
 
-class Mamba1Spec(OtherMixer):
+class Mamba1Spec(ChannelMixer):
     """Mamba-1: ``inner_size`` channels with ``state_size`` states each; step sizes of rank ``time_step_rank``."""
 
     kind: Literal["mamba1"] = "mamba1"
@@ -85,16 +85,6 @@ class Mamba1Spec(OtherMixer):
     def num_kv_heads(self) -> int:
         """As ``num_heads``: nothing is shared between channels."""
         return self.inner_size
-
-    @property
-    def head_dim(self) -> int:
-        """One channel."""
-        return 1
-
-    @property
-    def v_head_dim(self) -> int:
-        """One channel."""
-        return 1
 
 
 def mamba2_operators(mixer: Mamba2Spec, hidden_size: int, *, input_from: str) -> tuple[Operator, ...]:

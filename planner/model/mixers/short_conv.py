@@ -10,12 +10,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from planner.model.mixers.kinds import OtherMixer
+from planner.model.mixers.kinds import ChannelMixer
 from planner.model.mixers.parts import projection
 from planner.model.operator import Operator
 
 
-class ShortConvSpec(OtherMixer):
+class ShortConvSpec(ChannelMixer):
     """Gated short convolution of one layer kind; ``width`` is the layer's."""
 
     kind: Literal["short_conv"] = "short_conv"
@@ -32,16 +32,6 @@ class ShortConvSpec(OtherMixer):
     def num_kv_heads(self) -> int:
         """As ``num_heads``."""
         return self.width
-
-    @property
-    def head_dim(self) -> int:
-        """One channel."""
-        return 1
-
-    @property
-    def v_head_dim(self) -> int:
-        """One channel."""
-        return 1
 
 
 def short_conv_operators(mixer: ShortConvSpec, hidden_size: int, *, input_from: str) -> tuple[Operator, ...]:

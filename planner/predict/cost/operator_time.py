@@ -38,6 +38,15 @@ Its compiled parts end at the two collectives over the vocabulary: cast and maxi
 sum (4, 4), division (4, 4): 22 bytes a logit for 4; backward the softmax is read, scaled in place and written in 16 bit
 (4, 4, 2) (NVIDIA/Megatron-LM@d98e8a64d, core/fusions/fused_cross_entropy.py, core/tensor_parallel/cross_entropy.py).
 """
+LOG_PROBABILITY_PASSES, LOG_PROBABILITY_BACKWARD = 13.5, 58.0 / 54.0
+"""The same of log-probabilities and entropies in chunks of the vocabulary, by eager operators on fp32 logits.
+
+Forward, bytes a logit: cast (2 read, 4 written), temperature (4, 4), maximum (4), difference (4, 4), exponential
+(4, 4), sum (4), product with the logit (8, 4), sum (4): 54 for 4.  Backward, after another product with the
+vocabulary: cast (2, 4), temperature, difference, exponential, times the gradient, temperature (4, 4 each), casts for
+the two products (4, 2 each): 58 (PrimeIntellect-ai/prime-rl@32adbba8, trainer/models/layers/lm_head.py,
+_ChunkedLogProbEntropyFn).
+"""
 POINTWISE_BACKWARD = 1.5
 """Backward over forward bytes of a point-wise operator: it reads its input and a gradient and writes a gradient."""
 UNFUSED_BACKWARD: dict[str, float] = {"activation": 2.6}
@@ -93,6 +102,8 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
 
 def _passes(operator: Operator, hardware: Hardware) -> float:
     """Bytes of a point-wise operator as this back-end runs it over those of one fused kernel."""
+    if operator.op_class == "cross_entropy" and hardware.physics.log_probability_loss:
+        return LOG_PROBABILITY_PASSES
     if operator.op_class in hardware.physics.unfused:
         return UNFUSED_PASSES.get(operator.op_class, 1.0)
     return WIDE_LOSS_PASSES if _is_wide_loss(operator, hardware) else 1.0
@@ -116,6 +127,8 @@ def operator_backward_s(
         return hardware.factors.compute * _scan_s(operator, keys, hardware)[1], np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
         input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
+        if operator.shard == "vocabulary" and hardware.physics.log_probability_loss:
+            input_s = input_s + forward_s
         return input_s, np.zeros_like(weight_s) if operator.frozen else weight_s
     if operator.op_class in MIXER_BACKWARD:
         return MIXER_BACKWARD[operator.op_class] * forward_s, np.zeros_like(forward_s)
@@ -128,6 +141,8 @@ def operator_backward_s(
         ratio = UNFUSED_BACKWARD.get(operator.op_class, ratio)
     elif _is_wide_loss(operator, hardware):
         ratio = WIDE_LOSS_BACKWARD
+    if operator.op_class == "cross_entropy" and hardware.physics.log_probability_loss:
+        ratio = LOG_PROBABILITY_BACKWARD
     if hardware.physics.separate_reductions:
         ratio = SEPARATE_BACKWARD.get(operator.op_class, ratio)
     return ratio * forward_s, np.zeros_like(forward_s)

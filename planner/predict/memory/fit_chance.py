@@ -21,6 +21,8 @@ import math
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.question.problem import Constraints
@@ -66,6 +68,13 @@ def student_4(t: float) -> float:
     """Distribution function of Student's t with four degrees of freedom (Shaw 2006, section 2.1)."""
     part = t * t / 4.0
     return 0.5 + 0.375 * t / math.sqrt(1.0 + part) * (1.0 - part / (1.0 + part) / 3.0)
+
+
+def student_4_column(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``student_4`` of many, to the same bits."""
+    part = t * t / 4.0
+    column: NDArray[np.float64] = 0.5 + 0.375 * t / np.sqrt(1.0 + part) * (1.0 - part / (1.0 + part) / 3.0)
+    return column
 
 
 def student_4_quantile(chance: float) -> float:

@@ -31,6 +31,9 @@ class KernelTraits:
     wide_loss: bool = False
     """Whether the loss over a split vocabulary turns logits to fp32 and passes over them between its collectives
     (Megatron-Core's own fused form), instead of one kernel that reads and writes 16 bit (TransformerEngine's)."""
+    log_probability_loss: bool = False
+    """Whether the loss is of log-probabilities and entropies in fp32, which eager operators make chunk by chunk of the
+    vocabulary (trainers of reinforcement learning); the backward pass multiplies the logits once more."""
     separate_reductions: bool = False
     """Whether gradients of biases and norms are reduced, and those of residual branches added, by kernels of their own
     that read the tensors once more (before TransformerEngine)."""

@@ -242,9 +242,12 @@ def test_early_nemo_left_experts_tensor_parallelism_to_megatron() -> None:
     """Mixtral on 16 devices, tp 2 pp 2 ep 4: folded experts take tp, later recipes one."""
     shape = {"model": "mixtral-8x7b", "layers": "32", "hidden": "4096", "ep": "4", "params_b": "", "precision": "bf16"}
     source = "github:NVIDIA/dgxc-benchmarking:x"
-    early = row_of(**shape, source=source, notes="release v25.02; table")
-    late = row_of(**shape, source=source, notes="release v25.05; table")
-    assert (strategy_of(early).etp, strategy_of(late).etp) == (2, 1)
+    etp = []
+    for notes in ("release v24.11; table", "release v25.02; table", "release v25.05; table"):
+        row = row_of(**shape, source=source, notes=notes)
+        found, model = flavour_of_row(row), model_of(row)
+        etp.append(strategy_of_row(row, degrees_of_row(row, found, model.num_layers), model, found).etp)
+    assert etp == [2, 2, 1]
 
 
 def test_layers_are_dealt_evenly_with_short_ends_where_that_is_even() -> None:

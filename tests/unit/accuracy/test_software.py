@@ -11,7 +11,7 @@ from planner.evidence.runs.flavours import FLAVOURS
 from planner.evidence.runs.prediction import Prediction, predict_rows
 from planner.evidence.runs.row_flavour import flavour_of_row
 from planner.evidence.runs.software import FACTS, NOTHING_SAID, UNKNOWN_SPREAD, described
-from planner.evidence.runs.software_rules import LIBRARY_RULES, RULES
+from planner.evidence.runs.software_rules import library_rules, software_rules
 from planner.evidence.runs.truth import SOFTWARE_COLUMNS, read_truth
 from tests.accuracy_rows import PLAIN, csv_text, rows_of
 
@@ -28,11 +28,16 @@ NF4 = "QLoRA r=16 on q,k,v,o with frozen base NF4-4bit; HF SFTTrainer (fms-accel
         ("LoRA r=8 (q,v) single GPU, quantization bnb.nf4", "quantization", "nf4"),
         ("RL trainer step, full finetune (FSDP2, torch.compile, flash_attention_3)", "attention", "best"),
         ("RL trainer step, full finetune (FSDP2, torch.compile, flash_attention_3)", "compiled", "yes"),
+        ("RL trainer step, full finetune (FSDP2, torch.compile)", "loss", "log-probabilities"),
         ("full finetune; optimizer in backward, AdamW8bit", "states", "8bit"),
         ("full finetune; optimizer in backward, AdamW8bit", "step_in_backward", "yes"),
         ("mem: torch peak allocated, nvidia-smi 77256 MiB mean", "memory_figure", "allocated"),
         ("memory = nvidia-smi", "memory_figure", "process"),
         ("max kv-lora rank 512", "training", ""),
+        ("NeMo 24.07 final; pretrain", "library", "nemo-2.1"),
+        ('release v24.11.1; table "Grok 1 314b"', "library", "nemo-2.1"),
+        ('release v25.02; table "Grok 1 314b"', "library", "nemo-2.2"),
+        ("NeMo container 25.09 NeMo Container", "library", "nemo"),
     ],
 )
 def test_facts_are_read_from_the_notes(notes: str, fact: str, value: str) -> None:
@@ -59,9 +64,9 @@ def test_what_a_publication_says_outside_its_rows_can_be_left_out() -> None:
 
 
 def test_rules_and_columns_and_flavours_speak_of_the_same_facts() -> None:
-    assert {rule.fact for rule in RULES} <= set(FACTS) == set(SOFTWARE_COLUMNS)
+    assert {rule.fact for rule in software_rules()} <= set(FACTS) == set(SOFTWARE_COLUMNS)
     known = dict(FLAVOURS)
-    assert {rule.value for rule in LIBRARY_RULES} == set(known)
+    assert {rule.value for rule in library_rules()} == set(known)
 
 
 def test_an_unknown_software_has_a_wider_interval_than_a_known_one() -> None:

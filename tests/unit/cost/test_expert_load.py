@@ -62,7 +62,11 @@ def test_typical_loads_meet_the_published_single_experts() -> None:
 
 
 def _hardware() -> Hardware:
-    """The runs' loss is TransformerEngine's kernel (Megatron-MoE-ModelZoo@1ed4179, Qwen3-235B-A22B.yaml)."""
+    """As the published pairs ran: flex dispatcher, and TransformerEngine's kernel for the loss.
+
+    Megatron-MoE-ModelZoo, model_configs/benchmarking/Qwen3-235B-A22B.yaml@c1ad0b5, lines 40 and 41
+    (``--cross-entropy-fusion-impl: te``); our own files ask for the native form, which passes over fp32 logits.
+    """
     physics = replace(MEGATRON_CORE, dispatch="node", wide_loss=False)
     return hardware_of(load_cluster("dgx-h100", num_devices=256), "bf16", physics=physics)
 

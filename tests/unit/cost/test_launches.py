@@ -177,6 +177,18 @@ def test_loss_in_fp32_moves_22_bytes_a_logit_forward_and_10_backward() -> None:
     assert wide.sums.backward_s - one.sums.backward_s == pytest.approx(4.0 * logits / bandwidth, rel=0.02)
 
 
+def test_log_probabilities_move_54_and_58_bytes_a_logit_and_multiply_again() -> None:
+    operators = head_operators(builtin_model("llama-3.1-8b"))
+    slow = replace(TUNED, log_probability_loss=True)
+    one, chunked = (layer_kind(operators, keys_of(micro=4), a100(traits)) for traits in (TUNED, slow))
+    bandwidth, logits = a100().rates.memory_bytes_per_s, 4 * 1024 * 128_256
+    head = next(op.name for op in operators if op.shard == "vocabulary" and op.in_features)
+    again = one.forward_times_s[head]
+    assert chunked.sums.forward_s - one.sums.forward_s == pytest.approx(50.0 * logits / bandwidth, rel=0.01)
+    more = 52.0 * logits / bandwidth + again
+    assert chunked.sums.backward_s - one.sums.backward_s == pytest.approx(more, rel=0.01)
+
+
 def test_known_frameworks_are_never_faster_than_a_tuned_one() -> None:
     keys = keys_of(tp=4, micro=2)
     operators = layer_operators(builtin_model("llama-3.1-8b"), 0)

@@ -20,7 +20,7 @@ from profiles.topology import Topology
 from tests.importing import read, written
 from tests.mindspeed_plans import ascend_cluster
 from tests.plan_factory import make_plan
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 A2 = LaunchSpec("Qwen3-30B_ab12", 4, 8, "train.sh", architecture="ascend910b", scale_up_domain=8)
 A3 = LaunchSpec("deepseek-v3-ab12", 6, 16, "train.sh", architecture="ascend910c", scale_up_domain=48)
@@ -63,14 +63,14 @@ def test_the_manifest_has_known_keys_only(spec: LaunchSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", [A2, A3, ONE], ids=["a2", "a3", "one node"])
-def test_pods_are_pods(spec: LaunchSpec) -> None:
+def test_pods_are_pods(spec: LaunchSpec, shared_workers: SharedWorkers) -> None:
     made = launch_files(spec).files
     request = {"manifests": {JOB_FILE: made[JOB_FILE]}, "kubernetes": "1.33", "most_devices": {}}
-    with worker_or_skip("kubernetes-validate") as worker:
-        verdict = worker.ask(request)
-        assert verdict.accepted, verdict.message
-        broken = {**request, "manifests": {JOB_FILE: made[JOB_FILE].replace("containers:", "kontainers:")}}
-        assert not worker.ask(broken).accepted
+    worker = shared_workers.worker("kubernetes-validate")
+    verdict = worker.ask(request)
+    assert verdict.accepted, verdict.message
+    broken = {**request, "manifests": {JOB_FILE: made[JOB_FILE].replace("containers:", "kontainers:")}}
+    assert not worker.ask(broken).accepted
 
 
 def test_every_node_is_a_pod_and_all_start_together() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from tests.emitter import emitter
 from tests.hybrid_models import hybrid
 from tests.plan_factory import make_cluster, make_gpt, make_mla_model, make_model, make_moe_model, make_plan
 from tests.round_trip import as_spelled
-from tests.validators import worker_or_skip
+from tests.validators import SharedWorkers
 
 emit = emitter("megatron-bridge")
 BASE = Strategy(tp=2, sp=True, pp=2, dp_shard=2, num_microbatches=8, zero_stage=1)
@@ -146,10 +145,10 @@ def test_what_bridge_can_train_is_not_refused(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def bridge() -> Iterator[Worker]:
-    with worker_or_skip("megatron-bridge") as worker:
-        worker.timeout_s = 400.0  # the first answer waits for Bridge's imports
-        yield worker
+def bridge(shared_workers: SharedWorkers) -> Worker:
+    worker = shared_workers.worker("megatron-bridge")
+    worker.timeout_s = 400.0  # the first answer waits for Bridge's imports
+    return worker
 
 
 def learns(model: ModelSpec, said: dict[str, Any]) -> int:

@@ -11,7 +11,7 @@ from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
 from planner.backends.megatron.arguments import argument_vector, parse_arguments
 from planner.backends.mindspeed.environment import environment
-from planner.backends.mindspeed.flag_table import CORE_VERSION, MEGATRON_FLAGS, MINDSPEED_FLAGS, known_flags
+from planner.backends.mindspeed.flag_table import CORE_VERSION, known_flags, megatron_flags, mindspeed_flags
 from planner.backends.mindspeed.read import read_back
 from planner.backends.mindspeed.write import ARGUMENTS_FILE
 from planner.errors import BackEndRefused, DocumentInvalid
@@ -153,7 +153,7 @@ def test_flags_of_later_releases_are_not_in_the_list() -> None:
         "--num-layer-list",
     }
     assert not later & set(known)
-    assert not set(MEGATRON_FLAGS["core_v0.12.1"]) & set(MINDSPEED_FLAGS["core_v0.12.1"])
+    assert not set(megatron_flags(CORE_VERSION)) & set(mindspeed_flags(CORE_VERSION))
 
 
 @pytest.mark.parametrize(

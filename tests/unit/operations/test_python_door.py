@@ -52,6 +52,7 @@ def test_a_plan_is_asked_and_compared(found: meshwright.Plan) -> None:
     assert [point.num_devices for point in curve.points] == [4, 8]
 
 
+@pytest.mark.usefixtures("no_validators")
 def test_a_plan_is_kept_written_and_read(
     found: meshwright.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ from tests.declared_space import all_rows
 from tests.encoder_decoders import t5
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model
 from tests.reliefs import RELIEFS
+from tests.sampling import drawn
 from tests.search_problems import random_model, random_problem
 
 Array = NDArray[np.float64]
@@ -245,7 +246,7 @@ def _parameters_of_one_replica(problem: Problem, strategy: Strategy) -> float:
     return dense - (strategy.tp - 1) * same + expert - (strategy.etp - 1) * same_expert
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", drawn(range(30), 10))
 def test_the_devices_hold_the_model_once(seed: int) -> None:
     problem = random_problem(seed, backend="unrestricted")
     rows = all_rows(problem, problem.cluster.num_devices)

@@ -11,11 +11,11 @@ from benchmarks.space_survey import FILES, OTHERS, RESULT, survey
 from planner.model.load import load_model
 from planner.question.problem import Constraints, Problem, Workload
 from planner.search.find import find_plan
-from planner.search.membership import membership
 from planner.search.options import SearchOptions
 from planner.search.sample import random_strategies
 from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
+from tests.membership import membership
 from tests.search_problems import random_problem
 
 WORKLOAD = Workload(global_batch_size=64, sequence_length=4096)

@@ -132,3 +132,21 @@ def test_experts_may_overlap_nothing_in_automodel() -> None:
     workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=4096)
     found = software("nemo-automodel").release.space.rules.violations(RuleInput(strategy, make_moe_model(), workload))
     assert [each.rule for each in found] == ["nemo-automodel.C7"]
+
+
+EARLY = [
+    ("2.1.0", "C4", Strategy(dp_shard=4, zero_stage=2, num_microbatches=2), "zero_stage"),
+    ("2.2.0", "C4", Strategy(dp_shard=4, zero_stage=3, num_microbatches=2), "zero_stage"),
+    ("2.1.0", "C1", Strategy(tp=2, ep=2, dp_shard=4, num_microbatches=2), "etp"),
+    ("2.2.0", "C5", Strategy(dp_shard=4, recompute="selective", recompute_modules=("norm",)), "recompute"),
+]
+
+
+@pytest.mark.parametrize(("version", "rule", "strategy", "field"), EARLY)
+def test_early_nemo_refuses_what_came_later(version: str, rule: str, strategy: Strategy, field: str) -> None:
+    """Megatron-Core's FSDP, experts' own tensor parallelism, sets of modules: refused early, taken by the default."""
+    workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=4096)
+    given = RuleInput(strategy, make_moe_model(), workload)
+    early, today = (software(name).release.space.rules.violations(given) for name in (f"nemo=={version}", "nemo"))
+    assert field in {each.rule: each.fields for each in early}[f"nemo.{rule}"]
+    assert today == []

@@ -62,6 +62,6 @@ def test_an_uncertain_name_is_no_catalogue_device(reported: str) -> None:
 
 
 def test_every_rule_names_a_device_of_the_catalogue() -> None:
-    from profiles.device_names import _RULES
+    from profiles.device_names import device_rules
 
-    assert {name for _, name in _RULES} <= set(builtin_devices())
+    assert {name for _, name in device_rules()} <= set(builtin_devices())

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from planner.backends.ranks.launch_ranks import CLIENT_VARIABLE, rank_environment
-from planner.backends.ranks.warm_python import warm_python
 from planner.errors import BackEndRefused
+from tests.warm_ranks.python import warm_python
 
 
 @pytest.fixture(scope="module")

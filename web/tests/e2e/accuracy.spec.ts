@@ -1,6 +1,7 @@
 import type { APIRequestContext, Page } from "@playwright/test";
 import type { Schemas } from "../../src/api/client";
 import { change, count, percent, seconds } from "../../src/lib/format";
+import { looksAt } from "./looks";
 import {
   expect,
   expectAccessible,
@@ -185,14 +186,13 @@ test("a service without uploads says how one comes", async ({ page }) => {
   }
 });
 
-for (const theme of THEMES)
-  for (const width of [...WIDTHS_PX, 1280])
-    test(`accuracy at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto("/accuracy?report=mine&run=3-1-4");
-      await expect(ring(page)).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `accuracy-${width}-${theme}`);
-    });
+for (const { theme, width } of looksAt("accuracy", [...WIDTHS_PX, 1280]))
+  test(`accuracy at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto("/accuracy?report=mine&run=3-1-4");
+    await expect(ring(page)).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `accuracy-${width}-${theme}`);
+  });

@@ -1,13 +1,5 @@
-import {
-  expect,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  inTheme,
-  picture,
-  THEMES,
-  test,
-  WIDTHS_PX,
-} from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 
 const TAB = "/plans/dense/alternatives";
 
@@ -145,17 +137,15 @@ test("why not mine? says what cannot be, and what is no configuration stands bes
   await expect(page.getByText(/tpp/).last()).toBeVisible();
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    test(`alternatives at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto(`${TAB}?choice=pp%3D8&pinned=["plan"]&whyNot=tp%3D8`);
-      await expect(page.getByText(/^The best plan with tp=8/)).toBeVisible();
-      await expect(page.getByRole("img", { name: /do not fit/ })).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `alternatives-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("alternatives")) {
+  test(`alternatives at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto(`${TAB}?choice=pp%3D8&pinned=["plan"]&whyNot=tp%3D8`);
+    await expect(page.getByText(/^The best plan with tp=8/)).toBeVisible();
+    await expect(page.getByRole("img", { name: /do not fit/ })).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `alternatives-${width}-${theme}`);
+  });
 }

@@ -1,15 +1,7 @@
 import type { Schemas } from "../../src/api/client";
 import { bandwidth, bytes, percent, seconds } from "../../src/lib/format";
-import {
-  expect,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  inTheme,
-  picture,
-  THEMES,
-  test,
-  WIDTHS_PX,
-} from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 
 test("a cluster says what it is made of, and where each number comes from", async ({ page, request }) => {
   const { items } = await (await request.get("/v1/clusters")).json();
@@ -142,24 +134,22 @@ test("a plan says which unmeasured numbers it leans on, and what measures them",
   await expect(page.getByText(leaning.commands[0], { exact: true })).toBeVisible();
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    for (const [name, address] of [
-      ["clusters", "/clusters?cluster=dgx-h100"],
-      ["profiles", "/clusters?show=profiles&profile=made-up"],
-      ["curves", "/clusters?show=devices&device=a100-sxm4-40gb&curve=all_gather-8-1"],
-    ] as const) {
-      test(`${name} at ${width} px, ${theme}`, async ({ page }) => {
-        await inTheme(page, theme);
-        await page.setViewportSize({ width, height: 900 });
-        await page.goto(address);
-        const seen =
-          name === "clusters" ? page.getByText("Where the numbers come from") : page.getByRole("img").first();
-        await expect(seen.first()).toBeVisible();
-        await expectNoSidewaysScroll(page);
-        await expectAccessible(page);
-        await picture(page, `${name}-${width}-${theme}`);
-      });
-    }
+for (const { theme, width } of looksAt("clusters")) {
+  for (const [name, address] of [
+    ["clusters", "/clusters?cluster=dgx-h100"],
+    ["profiles", "/clusters?show=profiles&profile=made-up"],
+    ["curves", "/clusters?show=devices&device=a100-sxm4-40gb&curve=all_gather-8-1"],
+  ] as const) {
+    test(`${name} at ${width} px, ${theme}`, async ({ page }) => {
+      await inTheme(page, theme);
+      await page.setViewportSize({ width, height: 900 });
+      await page.goto(address);
+      const seen =
+        name === "clusters" ? page.getByText("Where the numbers come from") : page.getByRole("img").first();
+      await expect(seen.first()).toBeVisible();
+      await expectNoSidewaysScroll(page);
+      await expectAccessible(page);
+      await picture(page, `${name}-${width}-${theme}`);
+    });
   }
 }

@@ -1,13 +1,5 @@
-import {
-  expect,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  inTheme,
-  picture,
-  THEMES,
-  test,
-  WIDTHS_PX,
-} from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 
 const QUICK = "model=llama-3.1-8b&batch=64&seq=4096&counts=8,16";
 const PRICES = 'prices=["dgx-h100=2.5","dgx-a100-80g=1.2"]';
@@ -57,16 +49,14 @@ test("what is refused stands beside its field", async ({ page }) => {
   await expect(page.getByLabel("Sequence length")).not.toHaveAttribute("aria-invalid");
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    test(`comparison of clusters at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto(`/compare?${QUICK}&${PRICES}&point=dgx-h100 16`);
-      await expect(page.getByRole("img", { name: /^Lowest/ })).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `compare-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("compare")) {
+  test(`comparison of clusters at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto(`/compare?${QUICK}&${PRICES}&point=dgx-h100 16`);
+    await expect(page.getByRole("img", { name: /^Lowest/ })).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `compare-${width}-${theme}`);
+  });
 }

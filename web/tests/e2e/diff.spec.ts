@@ -1,14 +1,6 @@
 import { secondsChange } from "../../src/lib/format";
-import {
-  expect,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  inTheme,
-  picture,
-  THEMES,
-  test,
-  WIDTHS_PX,
-} from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 
 test("only what differs is shown, as the API tells it", async ({ page, request }) => {
   const diff = await (await request.get("/v1/plans/dense/diff/dense-wide")).json();
@@ -62,16 +54,14 @@ test("a plan that is not there is a problem with its reason", async ({ page }) =
   await expect(page.getByRole("alert")).toContainText("no-such-label");
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    test(`comparison of two plans at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto("/diff/dense/dense-wide");
-      await expect(page.getByRole("img", { name: /From a to b/ }).first()).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `diff-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("diff")) {
+  test(`comparison of two plans at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto("/diff/dense/dense-wide");
+    await expect(page.getByRole("img", { name: /From a to b/ }).first()).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `diff-${width}-${theme}`);
+  });
 }

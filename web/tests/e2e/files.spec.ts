@@ -1,14 +1,6 @@
 import { readFile } from "node:fs/promises";
-import {
-  expect,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  inTheme,
-  picture,
-  THEMES,
-  test,
-  WIDTHS_PX,
-} from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 import { startServer } from "./server";
 
 test("the files of another back-end are those that the API gives, of a plan that is stored", async ({
@@ -174,16 +166,14 @@ test("a release that is not supported says so", async ({ page }) => {
   await expect(page.getByLabel("Back-end")).toHaveValue("megatron==0.0.1");
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    test(`files at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto("/plans/small/files?backend=torchtitan");
-      await expect(page.getByRole("heading", { name: "train.sh" })).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `files-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("files")) {
+  test(`files at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto("/plans/small/files?backend=torchtitan");
+    await expect(page.getByRole("heading", { name: "train.sh" })).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `files-${width}-${theme}`);
+  });
 }

@@ -1,15 +1,7 @@
 import type { APIRequestContext, Page } from "@playwright/test";
 import type { Schemas } from "../../src/api/client";
-import {
-  expect,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  inTheme,
-  picture,
-  THEMES,
-  test,
-  WIDTHS_PX,
-} from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 
 const stages = (page: Page) => page.getByRole("list", { name: "Stages" }).getByRole("button");
 const bill = (page: Page) => page.getByRole("table", { name: /^Bill of stage/ });
@@ -123,16 +115,14 @@ test("a plan that is not there is a problem with its reason", async ({ page }) =
   await expect(page.getByRole("alert").first()).toContainText("no-such-label");
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    test(`memory at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto("/plans/dense/memory?order=fullest&stage=2");
-      await expect(page.getByRole("heading", { name: /^Stage 2:/ })).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `memory-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("memory")) {
+  test(`memory at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto("/plans/dense/memory?order=fullest&stage=2");
+    await expect(page.getByRole("heading", { name: /^Stage 2:/ })).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `memory-${width}-${theme}`);
+  });
 }

@@ -1,11 +1,11 @@
 import type { Page } from "@playwright/test";
+import { looksAt } from "./looks";
 import {
   expect,
   expectAccessible,
   expectNoSidewaysScroll,
   inTheme,
   picture,
-  THEMES,
   test,
   WIDTHS_PX,
 } from "./screen";
@@ -217,23 +217,21 @@ test("16,384 ranks: soon painted and recoloured, no long task while moving, axe 
   await expectAccessible(page);
 });
 
-for (const theme of THEMES) {
-  for (const width of [...WIDTHS_PX, 1280]) {
-    test(`mesh at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      for (const [plan, search] of [
-        ["dense", "axis=pp&rank=17"],
-        ["rack", "axis=ep"],
-        ["huge", "axis=pp"],
-        ["moe", "axis=dp_cp"],
-      ] as const) {
-        await page.goto(`/plans/${plan}/mesh?${search}`);
-        await expect(map(page)).toBeVisible();
-        await expectNoSidewaysScroll(page);
-        await expectAccessible(page);
-        await picture(page, `mesh-${plan}-${width}-${theme}`);
-      }
-    });
-  }
+for (const { theme, width } of looksAt("mesh", [...WIDTHS_PX, 1280])) {
+  test(`mesh at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    for (const [plan, search] of [
+      ["dense", "axis=pp&rank=17"],
+      ["rack", "axis=ep"],
+      ["huge", "axis=pp"],
+      ["moe", "axis=dp_cp"],
+    ] as const) {
+      await page.goto(`/plans/${plan}/mesh?${search}`);
+      await expect(map(page)).toBeVisible();
+      await expectNoSidewaysScroll(page);
+      await expectAccessible(page);
+      await picture(page, `mesh-${plan}-${width}-${theme}`);
+    }
+  });
 }

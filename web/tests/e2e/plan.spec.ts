@@ -1,13 +1,5 @@
-import {
-  expect,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  inTheme,
-  picture,
-  THEMES,
-  test,
-  WIDTHS_PX,
-} from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 
 test("a plan says how fast, how sure, how full, and why", async ({ page }) => {
   await page.goto("/plans/dense");
@@ -111,16 +103,14 @@ test("a plan that is not there is a problem with its reason", async ({ page }) =
   await expect(page.getByRole("alert")).toContainText("no-such-label");
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    test(`plan at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto("/plans/dense");
-      await expect(page.getByText(/It is proved best/)).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `plan-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("plan")) {
+  test(`plan at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto("/plans/dense");
+    await expect(page.getByText(/It is proved best/)).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `plan-${width}-${theme}`);
+  });
 }

@@ -1,13 +1,5 @@
-import {
-  expect,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  inTheme,
-  picture,
-  THEMES,
-  test,
-  WIDTHS_PX,
-} from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 
 test("the list is filtered by model, and the address keeps it", async ({ page }) => {
   await page.goto("/plans");
@@ -87,16 +79,14 @@ test("a plan is saved as one HTML file", async ({ page }) => {
   expect(file.suggestedFilename()).toMatch(/^plan-[0-9a-f]{12}\.html$/);
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    test(`plans at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto("/plans");
-      await expect(page.getByRole("link", { name: "dense", exact: true })).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `plans-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("plans")) {
+  test(`plans at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto("/plans");
+    await expect(page.getByRole("link", { name: "dense", exact: true })).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `plans-${width}-${theme}`);
+  });
 }

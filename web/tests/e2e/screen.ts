@@ -2,12 +2,10 @@
 
 import { AxeBuilder } from "@axe-core/playwright";
 import { test as base, expect, type Page } from "@playwright/test";
+import type { Theme } from "./looks";
 
+export { THEMES, type Theme, WIDTHS_PX } from "./looks";
 export { expect };
-export type Theme = "light" | "dark";
-export const THEMES: readonly Theme[] = ["light", "dark"];
-/** The narrowest and the widest window that must work. */
-export const WIDTHS_PX = [390, 2560] as const;
 
 interface Screen {
   /** Messages of the page that nobody expected; a test fails if there are any. */

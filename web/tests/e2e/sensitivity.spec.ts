@@ -1,11 +1,11 @@
 import type { Page } from "@playwright/test";
+import { looksAt } from "./looks";
 import {
   expect,
   expectAccessible,
   expectNoSidewaysScroll,
   inTheme,
   picture,
-  THEMES,
   test,
   WIDTHS_PX,
 } from "./screen";
@@ -73,16 +73,14 @@ test("a plan that is not there leans on nothing", async ({ page }) => {
   await expect(page.getByRole("alert")).toContainText("no-such-label");
 });
 
-for (const theme of THEMES) {
-  for (const width of [...WIDTHS_PX, 1280]) {
-    test(`sensitivity at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto("/plans/moe/sensitivity");
-      await expect(tornado(page)).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `sensitivity-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("sensitivity", [...WIDTHS_PX, 1280])) {
+  test(`sensitivity at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto("/plans/moe/sensitivity");
+    await expect(tornado(page)).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `sensitivity-${width}-${theme}`);
+  });
 }

@@ -1,13 +1,5 @@
-import {
-  expect,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  inTheme,
-  picture,
-  THEMES,
-  test,
-  WIDTHS_PX,
-} from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 
 const SCREENS = [
   ["/", "New plan"],
@@ -72,16 +64,14 @@ test("an address of no screen says so and leads on", async ({ page }) => {
   await expect(page.getByRole("heading", { name: "There is no such page" })).toBeVisible();
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    test(`shell at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto("/accuracy");
-      await expect(page.getByRole("navigation", { name: "Screens" })).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `shell-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("shell")) {
+  test(`shell at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto("/accuracy");
+    await expect(page.getByRole("navigation", { name: "Screens" })).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `shell-${width}-${theme}`);
+  });
 }

@@ -1,14 +1,6 @@
 import type { Page } from "@playwright/test";
-import {
-  expect,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  inTheme,
-  picture,
-  THEMES,
-  test,
-  WIDTHS_PX,
-} from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, THEMES, test } from "./screen";
 import { chart, open, panel, search, stepOf } from "./timeline";
 
 const plain = (text: string) => text.replaceAll("\u00a0", " ");
@@ -177,16 +169,14 @@ test("a plan that is not there is a problem with its reason", async ({ page }) =
   await expect(page.getByRole("alert").first()).toContainText("no-such-label");
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    test(`timeline at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await open(page, "/plans/long/timeline?action=20000&microbatch=1000&critical=true");
-      await expect(panel(page).getByRole("heading")).toContainText("of micro-batch");
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `timeline-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("timeline")) {
+  test(`timeline at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await open(page, "/plans/long/timeline?action=20000&microbatch=1000&critical=true");
+    await expect(panel(page).getByRole("heading")).toContainText("of micro-batch");
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `timeline-${width}-${theme}`);
+  });
 }

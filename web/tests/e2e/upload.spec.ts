@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Page } from "@playwright/test";
-import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, THEMES, test } from "./screen";
+import { looksAt } from "./looks";
+import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 import { startServer } from "./server";
 
 const SAMPLES = fileURLToPath(new URL("../../../tests/samples/", import.meta.url));
@@ -205,30 +206,28 @@ test("without the role the refusal says which one is needed", async ({ page }) =
   }
 });
 
-for (const theme of THEMES) {
-  for (const width of WIDTHS_PX) {
-    test(`uploads at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      await page.goto(NEW_PLAN);
-      await choose(page, "Open cluster document or topology", SLURM, TOPO_M);
-      await topology(page).getByLabel("Base").selectOption("dgx-h200");
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `topology-${width}-${theme}`);
-      await complete(page);
-      await page.getByText(/^Where each value came from/).click();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `topology-completed-${width}-${theme}`);
-      await page.goto(`${IMPORT}&measured=gh200-96gb`);
-      await expect(page.getByRole("heading", { name: "Import logs" })).toBeVisible();
-      await drop(page, sample(ALL_REDUCE), sample(SLURM), { name: "notes.txt", content: "bread" });
-      await page.getByRole("button", { name: "Look first" }).click();
-      await expect(page.getByRole("table", { name: /nothing is stored yet/ })).toBeVisible();
-      await expectNoSidewaysScroll(page);
-      await expectAccessible(page);
-      await picture(page, `import-${width}-${theme}`);
-    });
-  }
+for (const { theme, width } of looksAt("upload", WIDTHS_PX)) {
+  test(`uploads at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto(NEW_PLAN);
+    await choose(page, "Open cluster document or topology", SLURM, TOPO_M);
+    await topology(page).getByLabel("Base").selectOption("dgx-h200");
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `topology-${width}-${theme}`);
+    await complete(page);
+    await page.getByText(/^Where each value came from/).click();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `topology-completed-${width}-${theme}`);
+    await page.goto(`${IMPORT}&measured=gh200-96gb`);
+    await expect(page.getByRole("heading", { name: "Import logs" })).toBeVisible();
+    await drop(page, sample(ALL_REDUCE), sample(SLURM), { name: "notes.txt", content: "bread" });
+    await page.getByRole("button", { name: "Look first" }).click();
+    await expect(page.getByRole("table", { name: /nothing is stored yet/ })).toBeVisible();
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page);
+    await picture(page, `import-${width}-${theme}`);
+  });
 }

@@ -1,5 +1,6 @@
 import type { Page } from "@playwright/test";
 import { seconds } from "../../src/lib/format";
+import { looksAt } from "./looks";
 import {
   expect,
   expectAccessible,
@@ -7,7 +8,6 @@ import {
   inTheme,
   picture,
   slowScript,
-  THEMES,
   test,
   WIDTHS_PX,
 } from "./screen";
@@ -180,22 +180,20 @@ test("a plan that is not there cannot be changed", async ({ page }) => {
   await expect(page.getByRole("alert")).toContainText("no-such-label");
 });
 
-for (const theme of THEMES) {
-  for (const width of [...WIDTHS_PX, 1280]) {
-    test(`what-if at ${width} px, ${theme}`, async ({ page }) => {
-      await inTheme(page, theme);
-      await page.setViewportSize({ width, height: 900 });
-      for (const [name, search] of [
-        ["changed", "tp=8&nic_bandwidth=0.5"],
-        ["illegal", "tp=3"],
-        ["unfit", "tp=1&pp=1"],
-      ] as const) {
-        await page.goto(`/plans/dense/what-if?${search}`);
-        await expect(estimate(page)).toContainText(/against the plan|Not a legal/);
-        await expectNoSidewaysScroll(page);
-        await expectAccessible(page);
-        await picture(page, `what-if-${name}-${width}-${theme}`);
-      }
-    });
-  }
+for (const { theme, width } of looksAt("what-if", [...WIDTHS_PX, 1280])) {
+  test(`what-if at ${width} px, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.setViewportSize({ width, height: 900 });
+    for (const [name, search] of [
+      ["changed", "tp=8&nic_bandwidth=0.5"],
+      ["illegal", "tp=3"],
+      ["unfit", "tp=1&pp=1"],
+    ] as const) {
+      await page.goto(`/plans/dense/what-if?${search}`);
+      await expect(estimate(page)).toContainText(/against the plan|Not a legal/);
+      await expectNoSidewaysScroll(page);
+      await expectAccessible(page);
+      await picture(page, `what-if-${name}-${width}-${theme}`);
+    }
+  });
 }

@@ -6,8 +6,7 @@ in numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from html import escape
 
 from planner.answers.explain.why import Explanation, explain
@@ -23,15 +22,7 @@ from planner.predict.memory.fit_chance import chance_words
 from planner.predict.step_terms import term_words, told_terms
 from planner.strategy.fields import told_fields, value_words
 from planner.version import __version__
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """Rows of words; a column whose name starts with ``>`` is right-aligned."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[Sequence[str]]
+from profiles.html_page import PageTable, bullets, table_markup, whole_page
 
 
 def report_page(plan: Plan) -> str:
@@ -43,18 +34,15 @@ def report_page(plan: Plan) -> str:
         f'<p class="said">{escape(_verdict(plan))}</p>',
         _facts(plan),
         "<h2>Why this plan</h2>",
-        _bullets(explanation.sentences),
+        bullets(map(escape, explanation.sentences)),
         *_time(plan),
         *_memory(plan),
         *_back_ends(plan),
         *_others(plan, explanation),
         *_behind(plan),
     ]
-    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    head = f'<meta charset="utf-8">{viewport}<title>{escape(title)}</title><style>{SHEET}</style>'
     foot = f"<footer>Meshwright {escape(__version__)}, plan <code>{plan.plan_id}</code></footer>"
-    body = "\n".join([*parts, foot])
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body><main>\n{body}\n</main></body></html>\n'
+    return whole_page(title, SHEET, (*parts, foot))
 
 
 def _verdict(plan: Plan) -> str:
@@ -113,7 +101,7 @@ def _time(plan: Plan) -> Iterator[str]:
     yield "<h2>Where the step goes</h2>"
     yield step_bar([(term_words(term), value) for term, value in terms])
     rows = [(term_words(term), seconds(value), percent(value / total)) for term, value in terms]
-    yield _table(_Table("Terms of the step", ("term", ">time", ">share"), rows))
+    yield table_markup(PageTable("Terms of the step", ("term", ">time", ">share"), rows))
     if plan.chosen().pp > 1:
         step = step_view(plan)
         yield "<h2>Pipeline</h2>"
@@ -122,7 +110,9 @@ def _time(plan: Plan) -> Iterator[str]:
             (str(rank), seconds(busy / 1e9), seconds(bubble / 1e9), percent(bubble / step.makespan_ns))
             for rank, (busy, bubble) in enumerate(zip(step.busy_ns, step.bubble_ns, strict=True))
         ]
-        yield _table(_Table("Work and idle time of every rank", (">rank", ">work", ">idle", ">idle share"), idle))
+        yield table_markup(
+            PageTable("Work and idle time of every rank", (">rank", ">work", ">idle", ">idle share"), idle)
+        )
 
 
 def _memory(plan: Plan) -> Iterator[str]:
@@ -140,7 +130,7 @@ def _memory(plan: Plan) -> Iterator[str]:
         for stage in plan.stages
     ]
     columns = (">stage", ">layers", "recompute", "offload", *(f">{name}" for name in names))
-    yield _table(_Table(f"Peak of every stage; {gib(plan.memory_limit_bytes)} usable", columns, rows))
+    yield table_markup(PageTable(f"Peak of every stage; {gib(plan.memory_limit_bytes)} usable", columns, rows))
 
 
 def _back_ends(plan: Plan) -> Iterator[str]:
@@ -161,7 +151,7 @@ def _back_ends(plan: Plan) -> Iterator[str]:
     ]
     columns = ("back-end", ">step", ">slower", ">gap", ">peak", "why not")
     words = back_ends_words(plan)
-    yield _table(_Table(f"{words[0].upper()}{words[1:]}", columns, rows))
+    yield table_markup(PageTable(f"{words[0].upper()}{words[1:]}", columns, rows))
     free = plan.unrestricted
     if free is not None:
         faster = f"No back-end can run yet: {seconds(free.step_time_s)}, {percent(free.faster_by)} faster. {free.why}."
@@ -180,7 +170,9 @@ def _others(plan: Plan, explanation: Explanation) -> Iterator[str]:
             )
             for each in plan.alternatives
         ]
-        yield _table(_Table("Solved, not proved best of their kind", (">step", ">slower", ">peak", "differs in"), rows))
+        yield table_markup(
+            PageTable("Solved, not proved best of their kind", (">step", ">slower", ">peak", "differs in"), rows)
+        )
     if explanation.neighbours:
         yield "<h2>One change away</h2>"
         around = [
@@ -193,7 +185,7 @@ def _others(plan: Plan, explanation: Explanation) -> Iterator[str]:
             )
             for each in explanation.neighbours
         ]
-        yield _table(_Table("Estimated", ("change", "outcome", ">slower", ">peak", "reason"), around))
+        yield table_markup(PageTable("Estimated", ("change", "outcome", ">slower", ">peak", "reason"), around))
 
 
 def _behind(plan: Plan) -> Iterator[str]:
@@ -203,30 +195,13 @@ def _behind(plan: Plan) -> Iterator[str]:
     yield f"<p>{escape(looked_at)} exactly. {escape(search.proof)}</p>"
     ruled_out = sorted({**search.pruned, **search.refused}.items(), key=lambda item: -item[1])
     if ruled_out:
-        yield _table(_Table("Ruled out", ("reason", ">strategies"), [(name, f"{n:,}") for name, n in ruled_out]))
+        yield table_markup(
+            PageTable("Ruled out", ("reason", ">strategies"), [(name, f"{n:,}") for name, n in ruled_out])
+        )
     if plan.assumptions:
         yield "<h2>Assumptions</h2>"
-        yield _bullets(plan.assumptions)
+        yield bullets(map(escape, plan.assumptions))
     yield "<h2>Do the same again</h2>"
     names = names_with_files()
     backend = plan.backend if plan.backend in names else names[0]
     yield f"<p><code>meshwright emit {short_id(plan.plan_id)} --backend {backend} --out out</code></p>"
-
-
-def _table(table: _Table) -> str:
-    classes = [' class="number"' if column.startswith(">") else "" for column in table.columns]
-    cells = zip(table.columns, classes, strict=True)
-    head = "".join(f'<th scope="col"{kind}>{escape(name.lstrip(">"))}</th>' for name, kind in cells)
-    rows = "\n".join(
-        "<tr>" + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, classes, strict=True)) + "</tr>"
-        for row in table.rows
-    )
-    label = escape(table.title, quote=True)
-    return (
-        f'<div class="wide" role="region" aria-label="{label}" tabindex="0"><table><caption>{label}</caption>'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
-    )
-
-
-def _bullets(lines: Sequence[str]) -> str:
-    return "<ul>\n" + "\n".join(f"<li>{escape(line)}</li>" for line in lines) + "\n</ul>"

@@ -74,7 +74,8 @@ def fits_tables(data: dict[str, Any]) -> Iterable[RenderableType]:
 
 def page_of(data: dict[str, Any], figures: Sequence[FigureFile]) -> str:
     """The page of all figures."""
-    from profiles.plots.page import PageTable, gallery_page
+    from profiles.html_page import PageTable
+    from profiles.plots.page import gallery_page
 
     tables = [
         PageTable("Operators", TABLE_COLUMNS, table_rows(data)),

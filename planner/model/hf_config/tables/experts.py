@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.model.hf_config.decoder import Decoder, Experts
 from planner.model.hf_config.layer_rules import (
     after_max_window_layers,
     all_routed,
     chunks,
     dense_first,
+    dense_then_every,
     ernie_steps,
     every_layer,
     flint_windows,
     full_every,
     listed,
     llama4_steps,
+    one_window,
     qwen_steps,
+    switched_even_windows,
+    switched_windows,
 )
+from planner.model.hf_config.tables.bases import DEEPSEEK_EXPERTS, LATENT
 
 _GRANITE = Experts(all_routed, count="num_local_experts", width="intermediate_size")
 _GRANITE_SHARED = Experts(
     all_routed, count="num_local_experts", width="intermediate_size", shared_width="shared_intermediate_size"
-)
-_GLM = Experts(
-    dense_first("first_k_dense_replace"),
-    count="n_routed_experts",
-    shared="n_shared_experts",
-    score_function="sigmoid",
-    groups=True,
 )
 
 ROUTED: dict[str, Decoder] = {
@@ -48,7 +48,17 @@ ROUTED: dict[str, Decoder] = {
         windows=full_every("sliding_window_pattern"),
         experts=Experts(all_routed, width="intermediate_size", shared="num_shared_experts"),
     ),
-    "dots1": Decoder(qk_norm="per_head", windows=after_max_window_layers, experts=_GLM),
+    "deepseek_v2": replace(
+        LATENT,
+        mlp_bias="mlp_bias",
+        experts=replace(DEEPSEEK_EXPERTS, layers=dense_then_every, shared_bias="mlp_bias", score_function="softmax"),
+    ),
+    "deepseek_v3": replace(
+        LATENT,
+        experts=replace(DEEPSEEK_EXPERTS, layers=dense_then_every),
+        predicted_layers="num_mtp_layers",
+    ),
+    "dots1": Decoder(qk_norm="per_head", windows=after_max_window_layers, experts=DEEPSEEK_EXPERTS),
     "ernie4_5_moe": Decoder(
         head_dim=None,
         qkv_bias="use_bias",
@@ -85,12 +95,18 @@ ROUTED: dict[str, Decoder] = {
         windows=flint_windows,
         experts=Experts(qwen_steps, shared_width="shared_expert_intermediate_size"),
     ),
-    "glm4_moe_lite": Decoder(
-        latent=True,
-        head_dim=None,
-        experts=Experts(
-            dense_first(1), count="n_routed_experts", shared="n_shared_experts", score_function="sigmoid", groups=True
-        ),
+    "glm4_moe": Decoder(
+        output_bias=False,
+        qk_norm="per_head",
+        qk_norm_key="use_qk_norm",
+        experts=DEEPSEEK_EXPERTS,
+        predicted_layers="num_mtp_layers",
+    ),
+    "glm4_moe_lite": replace(LATENT, experts=replace(DEEPSEEK_EXPERTS, layers=dense_first(1))),
+    "gpt_oss": Decoder(
+        sinks=True,
+        windows=full_every(2),
+        experts=replace(_GRANITE, expert_bias=True, router_bias=True),
     ),
     "granitemoe": Decoder(head_dim=None, experts=_GRANITE),
     "granitemoe_swa": Decoder(
@@ -138,13 +154,8 @@ ROUTED: dict[str, Decoder] = {
         qk_norm="full_width",
         experts=Experts(all_routed, count="num_local_experts", width="intermediate_size", score_function="sigmoid"),
     ),
-    "mistral4": Decoder(
-        latent=True,
-        head_dim=None,
-        experts=Experts(
-            dense_first("first_k_dense_replace"), count="n_routed_experts", shared="n_shared_experts", groups=True
-        ),
-    ),
+    "mistral4": replace(LATENT, experts=replace(DEEPSEEK_EXPERTS, score_function="softmax")),
+    "mixtral": Decoder(divided_heads=True, qkv_bias=False, output_bias=False, windows=one_window, experts=_GRANITE),
     "olmoe": Decoder(head_dim=None, qk_norm="full_width", experts=Experts(all_routed, width="intermediate_size")),
     "phimoe": Decoder(
         norm="layer",
@@ -153,10 +164,12 @@ ROUTED: dict[str, Decoder] = {
         head_bias="lm_head_bias",
         experts=Experts(all_routed, count="num_local_experts", only_top_k=2, width="intermediate_size"),
     ),
-    "solar_open": Decoder(
+    "qwen2_moe": Decoder(
+        qkv_bias="qkv_bias",
         output_bias=False,
-        experts=Experts(
-            all_routed, count="n_routed_experts", shared="n_shared_experts", score_function="sigmoid", groups=True
-        ),
+        windows=switched_even_windows,
+        experts=Experts(qwen_steps, shared_width="shared_expert_intermediate_size", shared_gate=True),
     ),
+    "qwen3_moe": Decoder(qk_norm="per_head", windows=switched_windows, experts=Experts(qwen_steps)),
+    "solar_open": Decoder(output_bias=False, experts=replace(DEEPSEEK_EXPERTS, layers=all_routed)),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.decoder import Decoder, Experts
 from planner.model.hf_config.layer_forms import (
@@ -31,16 +33,10 @@ from planner.model.hf_config.layer_rules import (
     listed_as,
 )
 from planner.model.hf_config.mixer_rules import bailing_attention, bailing_delta, listed_mixers
+from planner.model.hf_config.tables.bases import LATENT, ONE_DENSE_FIRST
 from planner.model.spec import PartSpec
 
 _Parts = tuple[PartSpec, ...]
-_ROUTED = Experts(
-    dense_first("first_k_dense_replace", 1),
-    count="n_routed_experts",
-    shared="n_shared_experts",
-    score_function="sigmoid",
-    groups=True,
-)
 
 
 def _first_state(_: ClassKeys, hidden: int) -> tuple[_Parts, _Parts]:
@@ -64,18 +60,11 @@ GATED: dict[str, Decoder] = {
         shaped=every(attention_gate()),
     ),
     "apertus": Decoder(qk_norm="per_head", gated=False, shaped=every(learned_activation)),
-    "axk1": Decoder(latent=True, head_dim=None, experts=_ROUTED, shaped=every(norm_behind_experts)),
-    "bailing_hybrid": Decoder(
-        latent=True,
-        head_dim=None,
+    "axk1": replace(LATENT, experts=ONE_DENSE_FIRST, shaped=every(norm_behind_experts)),
+    "bailing_hybrid": replace(
+        LATENT,
         mixers=listed_mixers(bailing_delta, bailing_attention),
-        experts=Experts(
-            dense_first("first_k_dense_replace", 2),
-            count="num_local_experts",
-            shared="n_shared_experts",
-            score_function="sigmoid",
-            groups=True,
-        ),
+        experts=replace(ONE_DENSE_FIRST, layers=dense_first("first_k_dense_replace", 2), count="num_local_experts"),
         ties=False,
         predicted_layers="num_mtp_layers",
         shaped=every(attention_gate(per_head=True)),
@@ -115,9 +104,8 @@ GATED: dict[str, Decoder] = {
         ),
         shaped=in_turn(heads_by_layer, every(laguna_gate)),
     ),
-    "longcat_flash": Decoder(
-        latent=True,
-        head_dim=None,
+    "longcat_flash": replace(
+        LATENT,
         layers="num_layers",
         intermediate="ffn_hidden_size",
         experts=Experts(

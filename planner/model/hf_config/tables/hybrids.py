@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.model.hf_config.decoder import Decoder, Experts
 from planner.model.hf_config.layer_forms import attention_gate, every
 from planner.model.hf_config.layer_rules import (
@@ -34,20 +36,18 @@ from planner.model.hf_config.mixer_rules import (
     pure_mamba2,
     short_conv,
 )
+from planner.model.hf_config.tables.bases import DEEPSEEK_EXPERTS, LATENT
 
-_QWEN_DELTA = listed_mixers(gated_delta, attention_every("full_attention_interval"))
-_QWEN_SHARED = "shared_expert_intermediate_size"
-_INDEXED = Decoder(
-    latent=True,
-    head_dim=None,
+_QWEN = Decoder(
+    qk_norm="per_head",
+    output_gate=True,
+    mixers=listed_mixers(gated_delta, attention_every("full_attention_interval")),
+)
+_QWEN_EXPERTS = Experts(all_routed, shared_width="shared_expert_intermediate_size", shared_gate=True)
+_INDEXED = replace(
+    LATENT,
     indexer=True,
-    experts=Experts(
-        dense_first("first_k_dense_replace"),
-        count="n_routed_experts",
-        shared="n_shared_experts",
-        score_function="sigmoid",
-        groups=True,
-    ),
+    experts=DEEPSEEK_EXPERTS,
     predicted_layers="num_nextn_predict_layers",
     without_parameters=("mlp_bias",),
 )
@@ -57,6 +57,15 @@ _MAMBA = Decoder(
     epsilon="layer_norm_epsilon",
     without_mlp=True,
     mixers=listed_mixers(pure_mamba1, all_other),
+)
+_LFM2 = Decoder(
+    head_dim=None,
+    activation="",
+    epsilon="norm_eps",
+    qkv_bias=False,
+    output_bias=False,
+    qk_norm="per_head",
+    mixers=listed_mixers(short_conv, attention_in_full_indices, ("conv",)),
 )
 
 HYBRIDS: dict[str, Decoder] = {
@@ -85,40 +94,15 @@ HYBRIDS: dict[str, Decoder] = {
         mixers=listed_mixers(jamba_mamba1, jamba_attention),
         experts=Experts(jamba_routed, width="intermediate_size"),
     ),
-    "kimi_linear": Decoder(
-        latent=True,
-        head_dim=None,
+    "kimi_linear": replace(
+        LATENT,
         position="none",
         ties=False,
         mixers=listed_mixers(kimi_delta, kimi_attention),
-        experts=Experts(
-            dense_first("first_k_dense_replace"),
-            count="num_local_experts",
-            shared="n_shared_experts",
-            score_function="sigmoid",
-            groups=True,
-        ),
+        experts=replace(DEEPSEEK_EXPERTS, count="num_local_experts"),
     ),
-    "lfm2": Decoder(
-        head_dim=None,
-        activation="",
-        epsilon="norm_eps",
-        qkv_bias=False,
-        output_bias=False,
-        qk_norm="per_head",
-        dense_width=lfm2_width,
-        mixers=listed_mixers(short_conv, attention_in_full_indices, ("conv",)),
-    ),
-    "lfm2_moe": Decoder(
-        head_dim=None,
-        activation="",
-        epsilon="norm_eps",
-        qkv_bias=False,
-        output_bias=False,
-        qk_norm="per_head",
-        mixers=listed_mixers(short_conv, attention_in_full_indices, ("conv",)),
-        experts=Experts(dense_first("num_dense_layers"), score_function="sigmoid"),
-    ),
+    "lfm2": replace(_LFM2, dense_width=lfm2_width),
+    "lfm2_moe": replace(_LFM2, experts=Experts(dense_first("num_dense_layers"), score_function="sigmoid")),
     "lfm3": Decoder(
         activation="",
         epsilon="norm_eps",
@@ -129,13 +113,7 @@ HYBRIDS: dict[str, Decoder] = {
         shaped=every(attention_gate(per_head=True, switch="use_attention_gate")),
     ),
     "mamba": _MAMBA,
-    "mamba2": Decoder(
-        positions=None,
-        position="none",
-        epsilon="layer_norm_epsilon",
-        without_mlp=True,
-        mixers=listed_mixers(pure_mamba2, all_other),
-    ),
+    "mamba2": replace(_MAMBA, mixers=listed_mixers(pure_mamba2, all_other)),
     "minimax": Decoder(
         qkv_bias=False,
         output_bias=False,
@@ -149,17 +127,7 @@ HYBRIDS: dict[str, Decoder] = {
         mixers=listed_mixers(gated_delta, olmo_attention),
         mixer_norm_placement="pre",
     ),
-    "qwen3_5_moe_text": Decoder(
-        qk_norm="per_head",
-        output_gate=True,
-        mixers=_QWEN_DELTA,
-        experts=Experts(all_routed, shared_width=_QWEN_SHARED, shared_gate=True),
-    ),
-    "qwen3_5_text": Decoder(qk_norm="per_head", output_gate=True, mixers=_QWEN_DELTA),
-    "qwen3_next": Decoder(
-        qk_norm="per_head",
-        output_gate=True,
-        mixers=_QWEN_DELTA,
-        experts=Experts(qwen_steps, shared_width=_QWEN_SHARED, shared_gate=True),
-    ),
+    "qwen3_5_moe_text": replace(_QWEN, experts=_QWEN_EXPERTS),
+    "qwen3_5_text": _QWEN,
+    "qwen3_next": replace(_QWEN, experts=replace(_QWEN_EXPERTS, layers=qwen_steps)),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.model.hf_config.decoder import Decoder, Experts
 from planner.model.hf_config.later_forms import (
     delay_scale,
@@ -19,23 +21,17 @@ from planner.model.hf_config.layer_forms import attention_gate, every, in_turn
 from planner.model.hf_config.layer_rules import all_routed, dense_first, every_layer, full_from_end, listed
 from planner.model.hf_config.mixer_rules import attention_every, kimi_delta, listed_mixers
 from planner.model.hf_config.sparse_forms import mixed_streams
+from planner.model.hf_config.tables.bases import DEEPSEEK_EXPERTS, LATENT, OLDER
 
 
 def _kosmos(*, attention: bool) -> Decoder:
-    return Decoder(
+    return replace(
+        OLDER,
         hidden="embed_dim",
         layers="layers",
         heads="attention_heads",
-        kv_heads=None,
-        head_dim=None,
         intermediate="ffn_dim",
         activation="activation_function",
-        epsilon="layer_norm_eps",
-        qkv_bias=True,
-        output_bias=True,
-        gated=False,
-        mlp_bias=True,
-        norm="layer",
         position="none",  # sinusoids, without weights
         shaped=every(inner_layer_norms(attention=attention)),
         ends=None if attention else segments,
@@ -60,35 +56,25 @@ LATER_TEXTS: dict[str, Decoder] = {
         ),
         shaped=image_experts,
     ),
-    "glm5_next_text": Decoder(
-        latent=True,
-        head_dim=None,
+    "glm5_next_text": replace(
+        LATENT,
         position="none",
         indexer=True,
         unindexed=("linear_attention", "full_attention"),
         mixers=listed_mixers(
             kimi_delta, attention_every(4), ("linear_attention",), ("full_attention", "indexed_attention")
         ),
-        experts=Experts(
-            dense_first(3),
-            count="n_routed_experts",
-            shared="n_shared_experts",
-            score_function="sigmoid",
-            groups=True,
-        ),
+        experts=replace(DEEPSEEK_EXPERTS, layers=dense_first(3)),
         residual=mixed_streams,
         shaped=pooled_indexer,
     ),
     "kosmos_2_text_model": _kosmos(attention=True),
     "kosmos_2_5_text_model": _kosmos(attention=False),
-    "mistral_large4_text": Decoder(
-        latent=True,
-        head_dim=None,
+    "mistral_large4_text": replace(
+        LATENT,
         indexer=True,
         indexer_reads_latent=False,
-        experts=Experts(
-            dense_first("first_k_dense_replace"), count="n_routed_experts", shared="n_shared_experts", groups=True
-        ),
+        experts=replace(DEEPSEEK_EXPERTS, score_function="softmax"),
         shaped=large4_layers,
     ),
     "muse_glimmer_text": Decoder(

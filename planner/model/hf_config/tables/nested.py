@@ -11,7 +11,9 @@ from planner.model.hf_config.layer_rules import (
     listed,
     qwen_steps,
     reference_windows,
+    switched_windows,
 )
+from planner.model.hf_config.tables.bases import DEEPSEEK_EXPERTS, OLDER
 from planner.model.hf_config.tables.later_texts import LATER_TEXTS
 
 _DEEPSEEK_HEADS = Decoder(
@@ -25,16 +27,9 @@ NESTED: dict[str, Decoder] = {
     **LATER_TEXTS,
     "chameleon": Decoder(head_dim=None, even_heads=True, qk_norm="full_width", qk_norm_bias=True, mlp_bias="mlp_bias"),
     "deepseek_ocr2_text": _DEEPSEEK_HEADS,
-    "git": Decoder(
-        kv_heads=None,
-        head_dim=None,
-        qkv_bias=True,
-        output_bias=True,
-        gated=False,
-        mlp_bias=True,
-        norm="layer",
+    "git": replace(
+        OLDER,
         norm_placement="post_residual",
-        epsilon="layer_norm_eps",
         position="learned",
         learned_positions=True,
         final_norm=False,
@@ -45,17 +40,8 @@ NESTED: dict[str, Decoder] = {
     "cosmos3_edge_text": Decoder(gated=False, mlp_bias="mlp_bias"),
     "emu3_text_model": Decoder(mlp_bias="mlp_bias"),
     "glm4v_text": Decoder(qkv_bias=True, output_bias=False, num_norms=4, head_dim=None),
-    "glm4v_moe_text": Decoder(
-        output_bias=False,
-        head_dim=None,
-        experts=Experts(
-            dense_first("first_k_dense_replace"),
-            count="n_routed_experts",
-            shared="n_shared_experts",
-            score_function="sigmoid",
-            groups=True,
-        ),
-    ),
+    "glm4v_moe_text": Decoder(output_bias=False, head_dim=None, experts=DEEPSEEK_EXPERTS),
+    "qwen2_vl_text": Decoder(qkv_bias=True, output_bias=False, head_dim=None, windows=switched_windows),
     "qwen2_5_omni_text": Decoder(qkv_bias=True, output_bias=False, head_dim=None, windows=after_max_window_layers),
     "qwen3_omni_moe_text": Decoder(qk_norm="per_head", experts=Experts(qwen_steps)),
     "glm_ocr_text": Decoder(qkv_bias=False, output_bias=False, num_norms=4),

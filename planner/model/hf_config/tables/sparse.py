@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.model.hf_config.decoder import Decoder, Experts
 from planner.model.hf_config.layer_forms import attention_gate, every, in_turn
-from planner.model.hf_config.layer_rules import all_routed, dense_first, hash_routed, moe_frequency
+from planner.model.hf_config.layer_rules import all_routed, hash_routed, moe_frequency
 from planner.model.hf_config.mixer_rules import attention_every, gated_delta, listed_mixers
 from planner.model.hf_config.sparse_forms import (
     axk2_parts,
@@ -19,17 +21,10 @@ from planner.model.hf_config.sparse_forms import (
     stream_head,
     unmixed_streams,
 )
-
-_ROUTED = Experts(
-    dense_first("first_k_dense_replace", 1),
-    count="n_routed_experts",
-    shared="n_shared_experts",
-    score_function="sigmoid",
-    groups=True,
-)
+from planner.model.hf_config.tables.bases import LATENT, ONE_DENSE_FIRST
 
 SPARSE: dict[str, Decoder] = {
-    "axk2": Decoder(latent=True, head_dim=None, indexer=True, experts=_ROUTED, shaped=every(axk2_parts)),
+    "axk2": replace(LATENT, indexer=True, experts=ONE_DENSE_FIRST, shaped=every(axk2_parts)),
     "deepseek_v4": Decoder(
         mixers=compressed_mixers,
         experts=Experts(hash_routed, count="n_routed_experts", shared=1, shared_bias="mlp_bias"),
@@ -37,26 +32,18 @@ SPARSE: dict[str, Decoder] = {
         ends=stream_head,
         predicted_layers="num_nextn_predict_layers",
     ),
-    "dots3_note_text": Decoder(
-        latent=True,
-        head_dim=None,
+    "dots3_note_text": replace(
+        LATENT,
         indexer=True,
         unindexed=("sliding_attention", "full_attention"),
         without_parameters=("mlp_bias",),
-        experts=Experts(
-            dense_first("first_k_dense_replace", 1),
-            count="n_routed_experts",
-            shared_width="shared_experts_intermediate_size",
-            score_function="sigmoid",
-            groups=True,
-        ),
+        experts=replace(ONE_DENSE_FIRST, shared=0, shared_width="shared_experts_intermediate_size"),
         shaped=in_turn(dots3_layers, every(attention_gate(per_head=True))),
     ),
-    "hy_v4": Decoder(
-        latent=True,
-        head_dim=None,
+    "hy_v4": replace(
+        LATENT,
         indexer=True,
-        experts=_ROUTED,
+        experts=ONE_DENSE_FIRST,
         residual=unmixed_streams,
         ends=stream_head,
         shaped=in_turn(sinks_and_shared_choice, every(attention_gate())),

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from profiles.html_page import PageTable
 from profiles.plots.coverage_map import cells_of, draw_coverage_map, slices_of
 from profiles.plots.figure_file import svg_text, write_figure
 from profiles.plots.gallery import FigureFile, draw_profile
-from profiles.plots.page import PageTable, gallery_page
+from profiles.plots.page import gallery_page
 from profiles.plots.size_labels import byte_words, count_words, time_words
 from profiles.plots.style import SERIES, house_style
 from profiles.plots.table_words import file_stem

@@ -18,10 +18,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from planner.backends.ranks import warm_client, warm_server
 from planner.backends.ranks.launch_ranks import CLIENT_VARIABLE, end_tree, plain_interpreter, rank_environment
-from planner.backends.ranks.warm_server import READY
 from planner.errors import BackEndRefused
+from tests.warm_ranks import client, server
+from tests.warm_ranks.server import READY
 
 NAMES = ("python", "python3", "torchrun")
 
@@ -39,7 +39,7 @@ def warm_python(modules: tuple[str, ...], variables: Mapping[str, str], python: 
     for name in NAMES:
         _write_client(folder / name, path, python)
     process = subprocess.Popen(
-        [python, "-m", warm_server.__name__, str(path), *modules],
+        [python, "-m", server.__name__, str(path), *modules],
         env=rank_environment(variables),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -67,7 +67,7 @@ def warm_python(modules: tuple[str, ...], variables: Mapping[str, str], python: 
 
 
 def _write_client(path: Path, socket: Path, python: str) -> None:
-    text = Path(warm_client.__file__).read_text(encoding="utf-8")
+    text = Path(client.__file__).read_text(encoding="utf-8")
     call = f"\n\nif __name__ == '__main__':\n    main({str(socket)!r}, {python!r})\n"
     path.write_text(f"#!{python} -IS\n{text}{call}", encoding="utf-8")
     path.chmod(0o755)

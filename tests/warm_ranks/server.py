@@ -1,6 +1,6 @@
-"""Forks Python processes that have torch and a back-end imported already: the other end of ``warm_client``.
+"""Forks Python processes that have torch and a back-end imported already: the other end of ``client``.
 
-    python -m planner.backends.ranks.warm_server SOCKET MODULE...
+    python -m tests.warm_ranks.server SOCKET MODULE...
 
 A fork runs the asked script or module in the asked folder, environment and streams, as ``python`` would; it ends when
 its client does.  The server itself ends when its standard input is closed.

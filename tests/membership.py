@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.backends.asked import the_software
-from planner.backends.rules.legality import RULES
+from planner.backends.rules.legality import RULES, model_shape
 from planner.question.problem import Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.pin_cause import pin_cause
@@ -67,7 +67,8 @@ def _illegal(problem: Problem, strategy: Strategy) -> tuple[str, ...]:
     devices = problem.cluster.num_devices
     if strategy.world_size != devices:
         return (f"its degrees make {strategy.world_size} devices, not {devices}",)
-    shape = Space(problem, devices).shape
+    columns = the_software(problem).release.space.columns
+    shape = model_shape(problem.model, problem.workload, devices, empty_ends=columns.empty_ends)
     rows = StrategyRows.of([strategy], (relief_of(strategy),))
     return tuple(rule.message for rule in RULES if bool(rule.broken(rows, shape)[0]))
 
