@@ -33,6 +33,7 @@ def make_traced_model(**changes: Any) -> ModelSpec:
         return {"name": name, "op_class": "norm", "parameters": hidden, **sizes}
 
     attention = {"num_heads": 4, "num_kv_heads": 4, "qk_dim": 16, "v_dim": 16, "saved_width": 3 * hidden}
+    activation = {"read_width": 2 * inner, "write_width": inner, "saved_width": 2 * inner}
     layer = [
         norm("input_layernorm.mul"),
         product("self_attn.q_proj", hidden, hidden, hidden),
@@ -44,13 +45,7 @@ def make_traced_model(**changes: Any) -> ModelSpec:
         norm("post_attention_layernorm.mul"),
         product("mlp.gate_proj", hidden, inner, hidden),
         product("mlp.up_proj", hidden, inner),
-        {
-            "name": "mlp.mul",
-            "op_class": "activation",
-            "read_width": 2 * inner,
-            "write_width": inner,
-            "saved_width": 2 * inner,
-        },
+        {"name": "mlp.mul", "op_class": "activation", **activation},
         product("mlp.down_proj", inner, hidden, inner),
         {"name": "add.2", "op_class": "residual", "read_width": 2 * hidden, "write_width": hidden},
     ]
