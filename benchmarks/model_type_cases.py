@@ -45,25 +45,16 @@ def judged(model_type: str, class_name: str) -> dict[str, Any]:
 
 
 def refused(model_type: str, class_name: str) -> dict[str, Any]:
-    """The reader's reason, and whether the class builds its default config."""
+    """What no table describes, and whether the class builds its default config (``traced_models`` traces it)."""
+    from planner.model.hf_config.unmodelled import UNMODELLED
+
+    reason = f"model_type {model_type!r} is not supported: it has {UNMODELLED[model_type]}, which is not modelled"
     try:
-        config = made(model_type, {})
-        known, reason = compared(class_name, config)
+        known = sum(parameter.numel() for parameter in build(class_name, made(model_type, {})).parameters())
         return {"verdict": "refused", "reason": reason, "parameters": known}
     except Exception as error:
         said = f"{type(error).__name__}: {str(error)[:120]}"
-        return {"verdict": "refused", "reason": _reason(model_type), "not_built": said}
-
-
-def _reason(model_type: str) -> str:
-    from planner.model.hf_config import model_from_hf_config
-    from profiles.errors import DocumentInvalid
-
-    try:
-        model_from_hf_config({"model_type": model_type}, "surveyed", "config.json")
-    except DocumentInvalid as error:
-        return error.what
-    raise AssertionError(f"{model_type} is read")
+        return {"verdict": "refused", "reason": reason, "not_built": said}
 
 
 def build(class_name: str, config: Any) -> Any:

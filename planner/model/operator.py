@@ -45,7 +45,17 @@ Shard = Literal[
 ]
 
 Module = Literal[
-    "norm", "attention_core", "attention", "residual", "mlp", "moe", "shared_expert", "embedding", "head", "mtp"
+    "norm",
+    "attention_core",
+    "attention",
+    "residual",
+    "mlp",
+    "moe",
+    "shared_expert",
+    "embedding",
+    "head",
+    "mtp",
+    "traced",
 ]
 
 

@@ -38,10 +38,14 @@ from planner.model.norm_operators import norm_operator, residual_operator
 from planner.model.operator import Operator
 from planner.model.residual import ResidualSpec, read_streams, write_streams
 from planner.model.spec import LayerSpec, ModelSpec, TowerRun
+from planner.model.trace import entry_operators, exit_operators
 
 
 def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
     """List what one layer of kind ``kind`` runs, in order; names are unique within the layer."""
+    if spec.traced is not None:
+        mixer = spec.layer_kinds[kind].attention
+        return mixer_operators(mixer, spec.hidden_size, norm=spec.layer_kinds[kind].norm, rope=False, input_from="")
     return _of_kind(spec.layer_kinds[kind], layer_width(spec, kind), spec.position == "rope", spec.residual)
 
 
@@ -176,6 +180,8 @@ def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
     """List what turns token ids (or latents) into the first layer's input: look-up, positions, norm."""
     if spec.denoiser is not None:
         return denoiser_entry(spec.denoiser, spec.hidden_size)
+    if spec.traced is not None:
+        return entry_operators(spec.traced)
     width, ends = spec.embedding_size or spec.hidden_size, spec.ends
     inside = ends is not None and ends.narrow
     operators = list(encoder_end_operators(spec.encoder, spec.hidden_size)) if spec.encoder else []
@@ -247,6 +253,8 @@ def head_operators(spec: ModelSpec) -> tuple[Operator, ...]:
     """
     if spec.denoiser is not None:
         return denoiser_exit(spec.denoiser)
+    if spec.traced is not None:
+        return (*exit_operators(spec.traced, spec.vocab_size), _loss(spec.vocab_size))
     operators: list[Operator] = []
     source, width = "", spec.hidden_size
     # Not "head": they count with the final norm, not with the weight that embeddings may be tied to.
@@ -276,21 +284,25 @@ def head_operators(spec: ModelSpec) -> tuple[Operator, ...]:
             saved_shard="sequence",
             saved_from=source,
         ),
-        Operator(
-            name="cross_entropy",
-            op_class="cross_entropy",
-            module="head",
-            shard="vocabulary",
-            read_width=spec.vocab_size,
-            write_width=spec.vocab_size,
-            saved_width=spec.vocab_size,
-            saved_shard="vocabulary",
-            saved_bytes_per_element=4.0,
-            saved_from="lm_head",
-        ),
+        _loss(spec.vocab_size),
     ]
     streams = spec.ends.head_streams if spec.ends else 1
     return tuple(operators) if streams == 1 else with_rows(operators, RowsSpec(streams=streams))
+
+
+def _loss(vocab_size: int) -> Operator:
+    return Operator(
+        name="cross_entropy",
+        op_class="cross_entropy",
+        module="head",
+        shard="vocabulary",
+        read_width=vocab_size,
+        write_width=vocab_size,
+        saved_width=vocab_size,
+        saved_shard="vocabulary",
+        saved_bytes_per_element=4.0,
+        saved_from="lm_head",
+    )
 
 
 def mtp_operators(spec: ModelSpec) -> tuple[Operator, ...]:

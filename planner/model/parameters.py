@@ -18,6 +18,7 @@ from planner.model.operators import (
     tower_operators,
 )
 from planner.model.spec import LayerSpec, ModelSpec, Tower
+from planner.model.trace import UNMET
 
 _UNMET = ("experts_unused", "image_experts")
 """Operators whose weights no token of text meets."""
@@ -81,6 +82,8 @@ def total_parameters(spec: ModelSpec) -> int:
 def active_parameters(spec: ModelSpec) -> int:
     """Learned scalars that one token meets: as ``total_parameters``, with ``top_k`` of the routed experts a layer."""
     idle = sum(run.count * _idle_parameters(spec, run.kind) for run in spec.layer_runs)
+    if spec.traced is not None:
+        idle += sum(_idle_part(op) for op in embedding_operators(spec))
     if spec.mtp is not None and spec.mtp.count_in_parameters:
         idle += spec.mtp.num_layers * _idle_parameters(spec, spec.mtp.kind)
     return total_parameters(spec) - idle
@@ -88,6 +91,8 @@ def active_parameters(spec: ModelSpec) -> int:
 
 def _idle_parameters(spec: ModelSpec, kind: int) -> int:
     layer: LayerSpec = spec.layer_kinds[kind]
+    if spec.traced is not None:
+        return sum(_idle_part(op) for op in layer_operators(spec, kind))
     if layer.moe is None:
         return 0
     in_attention = [op for op in layer_operators(spec, kind) if op.op_class == "matmul" and op.num_experts]
@@ -97,6 +102,15 @@ def _idle_parameters(spec: ModelSpec, kind: int) -> int:
     met = min(round(routed_rows(layer.moe)), layer.moe.num_experts)
     unused = sum_parameters(op for op in layer_operators(spec, kind) if op.name in _UNMET)
     return routed // layer.moe.num_experts * (layer.moe.num_experts - met) + unused + attention
+
+
+def _idle_part(operator: Operator) -> int:
+    """Of a traced operator: weights that no token meets, and those of experts that a token is not sent to."""
+    if operator.op_class == "grouped_matmul":
+        return operator.parameters - round(
+            operator.parameters * min(operator.tokens_per_token / operator.num_experts, 1)
+        )
+    return operator.parameters if operator.name == UNMET else 0
 
 
 def parameters_by_module(spec: ModelSpec) -> dict[str, int]:

@@ -24,6 +24,7 @@ from planner.model.mixers.mamba import Mamba2Spec
 from planner.model.mixers.softmax import AttentionSpec
 from planner.model.mixers.tower_cross import TowerCrossSpec
 from planner.model.residual import ResidualSpec
+from planner.model.trace import TraceSpec
 from profiles.document import Document
 
 __all__ = [
@@ -279,6 +280,11 @@ class ModelSpec(Document):
     exit_parts: tuple[PartSpec, ...] = Field(
         default=(), exclude_if=lambda parts: not parts, description="what runs once after the last layer"
     )
+    traced: TraceSpec | None = Field(
+        default=None,
+        exclude_if=lambda trace: trace is None,
+        description="how it was traced, where no table describes its family; None = from a table",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -290,6 +296,8 @@ class ModelSpec(Document):
         modalities = [tower.modality for tower in self.towers]
         if len(set(modalities)) < len(modalities):
             raise ValueError("further_towers: one tower a modality")
+        if (self.traced is not None) != all(kind.attention.kind == "traced" for kind in self.layer_kinds):
+            raise ValueError("a traced model has traced layers only, and no other model has any")
         if (self.vocab_size == 0) != (self.denoiser is not None):
             raise ValueError(f"vocab_size = {self.vocab_size}: a denoiser has 0, every other model at least 1")
         if self.denoiser is None:

@@ -40,6 +40,7 @@ from planner.search.routing_note import routing_notes
 from planner.search.sequence_notes import sequence_notes
 from planner.search.source_notes import source_notes
 from planner.search.split_limits import memory_limit_bytes
+from planner.search.trace_notes import trace_notes, traced_by
 from planner.search.training_notes import training_notes
 from planner.version import __version__
 
@@ -91,7 +92,9 @@ def assemble_plan(
             covered.input_sigma if covered else None,
             problem.calibration.framework_sigma if problem.calibration else None,
             studied_sigma=software.release.physics.spread_at(
-                candidate.strategy.world_size, experts=problem.model.has_experts
+                candidate.strategy.world_size,
+                experts=problem.model.has_experts,
+                traced=problem.model.traced is not None,
             ),
         ),
         tokens_per_s=tokens / step_s,
@@ -198,6 +201,7 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
     notes += routing_notes(problem, hardware, candidate)
     notes += sequence_notes(problem, hardware, candidate)
     notes += source_notes(problem)
+    notes += trace_notes(problem.model)
     for tower in problem.model.towers:
         if workload.items_per_sample(tower.modality) == 0:
             fed, named = FED[tower.modality], tower.modality
@@ -255,6 +259,7 @@ def _provenance(problem: Problem, software: Software, hardware: Hardware, covere
         "profile": problem.profile_id,
         "backend": software.spelled,
         "physics": software.release.physics.name,
+        **({} if problem.model.traced is None else {"model_traced": traced_by(problem.model.traced)}),
         **_calibration_provenance(problem),
         "inputs": "datasheet" if covered is None else "measured where the profile reaches, else datasheet",
         "time_by_input": {"datasheet": 1.0}

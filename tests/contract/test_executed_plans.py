@@ -12,7 +12,7 @@ from planner.backends.ranks.runner import BF16_TOLERANCE, FP32_TOLERANCE
 from planner.backends.registry import names_with_files, software
 from planner.strategy.strategy import Strategy
 
-NOTHING_YET = frozenset({"maxtext"})
+NOTHING_YET = frozenset[str]()
 """Rooms of whose space much was not executed yet; the page says so."""
 SAME_TRAINER = {"megatron-bridge": "megatron"}
 """Its recipe sets the fields of Megatron-Core's own configuration, which the other's files set."""

@@ -17,6 +17,7 @@ from planner.backends.backend import Space
 from planner.backends.deepspeed.denoiser_config import SPLIT_CLASSES, longest_sides, text_is_fixed
 from planner.backends.deepspeed.engine_rules import QUESTION_RULES
 from planner.backends.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
+from planner.backends.deepspeed.model_rules import TRACED_RECOMPUTE
 from planner.backends.deepspeed.space import STRATEGY_RULES as DEEPSPEED_RULES
 from planner.backends.deepspeed.space import spelled as spelled_for_deepspeed
 from planner.backends.rules.columns import Columns
@@ -252,6 +253,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
                 "P6", f"{FSDP2}; nn/parallel/distributed.py", _overlap, ("overlap_grad_reduce", "overlap_param_gather")
             ),
             SpaceRule("P7", "docs: emit accelerate", _stage_recompute, ("recompute", "activation_offload")),
+            TRACED_RECOMPUTE,
         ),
     ),
     *ADAPTER_RULES,

@@ -8,6 +8,7 @@ scaling are those of ``rules.training_recipe`` where it knows them; the rest (dr
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -39,6 +40,9 @@ def model_config(spec: ModelSpec) -> dict[str, Any]:
     """
     if spec.denoiser is not None:
         return denoiser_config(spec.denoiser)
+    if spec.traced is not None:
+        config: dict[str, Any] = json.loads(spec.traced.config)
+        return config
     writer = _WRITERS.get(spec.family)
     if spec.family in _UNFUSED:
         raise DocumentInvalid(f"{_UNFUSED[spec.family]}; --backend unrestricted plans it for study", where=_WHERE)
@@ -52,6 +56,10 @@ def model_config(spec: ModelSpec) -> dict[str, Any]:
 @lru_cache(maxsize=16)  # a search asks for every strategy of one model; building and importing a config takes 3 ms
 def why_not_buildable(spec: ModelSpec) -> str | None:
     """Why the emitted script cannot build the model, or None when it can."""
+    if spec.traced is not None:
+        if spec.traced.auto_class == "AutoModelForCausalLM":
+            return None
+        return f"the script builds AutoModelForCausalLM, and {spec.traced.class_name} is an {spec.traced.auto_class}"
     try:
         again = model_from_data(model_config(spec), spec.name, _WHERE)
     except DocumentInvalid as error:

@@ -20,7 +20,7 @@ from planner.backends.deepspeed.expressible_rules import (
     fp32_gradients_on_bf16,
     gradient_overlap_possible,
 )
-from planner.backends.deepspeed.model_rules import MODEL_RULES
+from planner.backends.deepspeed.model_rules import MODEL_RULES, TRACED_RECOMPUTE
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.packed_sequences import packed_sequences
@@ -56,6 +56,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     *EXPRESSIBLE_RULES,
     SpaceRule("P18", "docs: emit deepspeed (training.json)", _one_policy, ("recompute",)),
     SpaceRule("P19", "docs: emit deepspeed (training.json)", _chunks_in_place, ("pp", "vpp")),
+    TRACED_RECOMPUTE,
 )
 KINDS = training_kinds(
     "docs: emit deepspeed (train_deepspeed.py: adapter_config.json)",

@@ -15,12 +15,13 @@ from typing import Any
 from planner.backends.asked import software_of
 from planner.backends.backend import Space
 from planner.backends.folders.tiny_denoiser import tiny_denoiser, tiny_sample, tiny_text
-from planner.backends.folders.tiny_layout import ChunkShare, tiny_shares, tiny_stages
+from planner.backends.folders.tiny_layout import ChunkShare, tiny_shares, tiny_stages, whole_shares
 from planner.backends.folders.tiny_mesh import tiny_strategies
 from planner.backends.folders.tiny_model import tiny_lengths, tiny_model
 from planner.backends.rules.legality import RULES, model_shape
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
+from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan, StagePlan
 from planner.question.problem import Problem, Workload
@@ -29,6 +30,8 @@ from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.strategy import RecomputePolicy, Strategy
 from profiles.cluster import Cluster
 
+MOST_TRACED = 50_000_000
+"""Parameters of a traced model that CPU ranks can hold and train."""
 DEGREES = ("tp", "cp", "pp", "vpp", "dp_replicate", "dp_shard", "ep", "etp")
 COUNTS = ("num_microbatches", "micro_batch_size", "microbatch_group_size", "optimizer_offload", "activation_offload")
 SWITCHES = ("overlap_grad_reduce", "overlap_param_gather")
@@ -64,6 +67,10 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
     if plan.problem.model.encoder is not None:
         hint = "check the files with `meshwright check`"
         raise DocumentInvalid("an encoder-decoder has no small form", where="--tiny", hint=hint)
+    if plan.problem.model.traced is not None and (size := total_parameters(plan.problem.model)) > MOST_TRACED:
+        what = f"a traced model of {size:,} parameters has no small form: its layers are known as they were run"
+        hint = f"plan a small config of the same class, of at most {MOST_TRACED:,} parameters"
+        raise DocumentInvalid(what, where="--tiny", hint=hint)
     software = software_of(plan)
     space, findings = software.release.space, list[str]()
     aim = plan.chosen() if context_parallelism else _data_parallel_instead(plan.chosen())
@@ -133,7 +140,7 @@ def _without_offload(wanted: Strategy) -> Iterator[Strategy]:
 
 
 def _small_plan(plan: Plan, strategy: Strategy, length: int) -> Plan:
-    shares = tiny_shares(plan, strategy)
+    shares = whole_shares(plan) if plan.problem.model.traced is not None else tiny_shares(plan, strategy)
     num_layers = sum(share.layers for share in shares)
     problem = _small_problem(plan.problem, strategy, plan.chosen(), num_layers, length)
     stages = tiny_stages(plan, strategy, shares)
@@ -160,6 +167,10 @@ def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_l
         }
     )
     model = problem.model
+    if model.traced is not None:
+        return problem.model_copy(
+            update={"cluster": _one_node(problem.cluster, strategy.world_size), "workload": workload}
+        )
     return problem.model_copy(
         update={
             "model": tiny_denoiser(model, num_layers)

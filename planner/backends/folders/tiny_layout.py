@@ -24,25 +24,29 @@ def tiny_shares(plan: Plan, strategy: Strategy) -> tuple[ChunkShare, ...]:
     A chunk with fewer layers than another keeps fewer (one against two), and a chunk that recomputes a part of its
     layers gets a second one, so that it still does.  Chunks without layers stay empty.
     """
-    wanted = plan.chosen()
-    recomputed = [0] * wanted.num_chunks
-    for stage in plan.stages:
-        for chunk, count in zip(stage.chunks, stage.recompute.num_layers_per_chunk, strict=False):
-            recomputed[chunk.chunk] = count
-    whole = [
-        ChunkShare(chunk.num_layers, min(recomputed[chunk.chunk], chunk.num_layers))
-        for chunk in chunks_in_model_order(layout_of(plan))
-    ]
+    whole = whole_shares(plan)
     last = max(strategy.num_chunks - 1, 1)
     picked = [whole[round(place * (len(whole) - 1) / last)] for place in range(strategy.num_chunks)]
     if strategy.num_chunks == 1:
-        picked = whole[:1]
+        picked = [whole[0]]
     fewest = min((share.layers for share in picked if share.layers), default=1)
     partial = any(0 < share.recomputed < share.layers for share in picked)
     # Every kind of layer needs a place.
     kinds, filled = len(set(plan.problem.model.layer_kind_sequence())), sum(share.layers > 0 for share in picked)
     least = max(2 if partial else 1, ceil(kinds / max(filled, 1)))
     return tuple(_small(share, fewest, least) for share in picked)
+
+
+def whole_shares(plan: Plan) -> tuple[ChunkShare, ...]:
+    """Shares of the plan's own chunks along the model, with all of their layers."""
+    recomputed = dict[int, int]()
+    for stage in plan.stages:
+        counts = stage.recompute.num_layers_per_chunk
+        recomputed |= {chunk.chunk: count for chunk, count in zip(stage.chunks, counts, strict=False)}
+    return tuple(
+        ChunkShare(chunk.num_layers, min(recomputed.get(chunk.chunk, 0), chunk.num_layers))
+        for chunk in chunks_in_model_order(layout_of(plan))
+    )
 
 
 def _small(share: ChunkShare, fewest: int, least: int) -> ChunkShare:

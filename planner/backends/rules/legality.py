@@ -38,6 +38,7 @@ class ModelShape:
     empty_ends: bool = False
     has_encoder: bool = False
     has_denoiser: bool = False
+    is_traced: bool = False
 
     @property
     def most_chunks(self) -> int:
@@ -72,6 +73,7 @@ def model_shape(model: ModelSpec, workload: Workload, num_devices: int, *, empty
         empty_ends=empty_ends,
         has_encoder=model.encoder is not None or model.crossed_modality is not None,
         has_denoiser=model.denoiser is not None,
+        is_traced=model.traced is not None,
     )
 
 
@@ -271,6 +273,12 @@ RULES: tuple[LegalityRule, ...] = (
         "a diffusion transformer is not cut into stages: every layer reads the text and the time step",
         ("pp", "vpp"),
         lambda r, s: (r.pp * r.vpp > 1) if s.has_denoiser else _none(r),
+    ),
+    LegalityRule(
+        "traced_layers",
+        "a traced model is cut by layers and by samples only: nothing proves how tp, cp or ep may split its operators",
+        ("tp", "cp", "ep"),
+        lambda r, s: (r.tp * r.cp * r.ep * r.etp > 1) if s.is_traced else _none(r),
     ),
     LegalityRule(
         "axis_order",

@@ -24,8 +24,10 @@ MIXER_WORDS: Mapping[str, str] = {
     "tower_cross": "cross-attention to a tower",
     "local_global": "attention within blocks and to global tokens",
     "relative": "attention with projected distances",
+    "traced": "traced operators (a family without a table)",
     "none": "an MLP or experts alone",
 }
+TRACED = "layers that were traced from its module, whose parts have no names here"
 DENOISER = "a denoiser of latents (a diffusion transformer) in the place of a decoder"
 
 
@@ -33,6 +35,8 @@ def beyond_attention(model: ModelSpec) -> str | None:
     """The first part of the model that plain attention, an MLP and experts do not make; None where they make all."""
     if model.denoiser is not None:
         return DENOISER
+    if model.traced is not None:
+        return TRACED
     if model.encoder is not None:
         return "an encoder beside the decoder"
     found = beyond_mixers(model) or next((said for kind in used_kinds(model) if (said := _beyond(kind))), None)
@@ -45,6 +49,8 @@ def beyond_mixers(model: ModelSpec) -> str | None:
     Megatron-LM core_v0.19.0 has no hyper-connections (no such module under ``megatron/``; issues 2919 and 4468, pull
     request 5795), no per-layer parts, no shared keys and values.
     """
+    if model.traced is not None:
+        return TRACED
     if model.residual is not None:
         kind = "AltUp" if model.residual.kind == "altup" else "hyper-connections"
         return f"{model.residual.streams} residual streams ({kind})"

@@ -49,6 +49,7 @@ from planner.model.hf_config.vision_models import (
     import_vision_model,
 )
 from planner.model.spec import ModelSpec
+from planner.model.traced import how_to_trace, traced_model
 from profiles.errors import DocumentInvalid
 from profiles.spelling import typing_slip
 
@@ -168,6 +169,7 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     """Turn a parsed ``config.json`` into a ``ModelSpec``.
 
     ``where`` names the file in errors.  Keys that are left out take the default of the ``transformers`` class.
+    A family without a table that transformers has is traced from its module (``planner.model.traced``).
     Raises ``DocumentInvalid`` for an architecture that is not supported (naming what is), and for impossible values
     (all of them at once, each with its JSON pointer).
     """
@@ -176,7 +178,10 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     data = _with_floats(data)
     kind = data.get("model_type")
     if not isinstance(kind, str) or kind not in IMPORTERS:
-        raise _unsupported(kind, data.get("architectures"), where)
+        traced = _traced(kind, data, name, where) if isinstance(kind, str) else None
+        if traced is None:
+            raise _unsupported(kind, data.get("architectures"), where)
+        return traced
     reader = ConfigReader(data, where)
     try:
         spec = IMPORTERS[kind](reader, name)
@@ -191,6 +196,11 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     if spec is None:
         raise DocumentInvalid("the language model inside this config cannot be read", where=where)
     return spec
+
+
+def _traced(kind: str, data: dict[str, Any], name: str, where: str) -> ModelSpec | None:
+    hint = f"describe the model in Meshwright's own model YAML. Supported: {', '.join(supported_model_types())}"
+    return traced_model(data, name, where, UNMODELLED.get(kind, ""), hint)
 
 
 def _with_floats(value: Any) -> Any:
@@ -217,15 +227,11 @@ def _unsupported(kind: object, architectures: object, where: str) -> DocumentInv
     if isinstance(architectures, list) and architectures:
         classes = f" (architectures: {', '.join(str(item)[:80] for item in architectures[:4])})"
     where = f"{where}#/model_type"
-    if isinstance(kind, str) and kind in UNMODELLED:
-        hint = f"describe the model in Meshwright's own model YAML. Supported: {', '.join(supported_model_types())}"
-        words = f"model_type {kind!r}{classes} is not supported: it has {UNMODELLED[kind]}, which is not modelled"
-        return DocumentInvalid(words, where=where, hint=hint)
     if not isinstance(kind, str):
         hint = f"add one; supported: {', '.join(supported_model_types())}"
         return DocumentInvalid(f"the model config has no model_type{classes}", where=where, hint=hint)
     return DocumentInvalid(
         f"model_type {kind[:80]!r}{classes} is not supported",
         where=where,
-        hint=_supported(kind, supported_model_types()),
+        hint=_supported(kind, supported_model_types()) + how_to_trace(),
     )

@@ -26,6 +26,7 @@ from planner.model.mixers.relative import RelativeAttentionSpec, relative_operat
 from planner.model.mixers.short_conv import ShortConvSpec, short_conv_operators
 from planner.model.mixers.softmax import AttentionSpec, attention_operators
 from planner.model.mixers.tower_cross import TowerCrossSpec, tower_cross_operators
+from planner.model.mixers.traced import TracedSpec, traced_operator
 from planner.model.mixers.window_cross import WindowCrossSpec, window_cross_operators
 from planner.model.operator import Operator
 
@@ -48,6 +49,7 @@ _FILES = {
     "tower_cross": "tower_cross",
     "local_global": "local_global",
     "relative": "relative",
+    "traced": "traced",
     "none": "absent",
 }
 
@@ -74,6 +76,7 @@ TokenMixer = Annotated[
     | Annotated[TowerCrossSpec, Tag("tower_cross")]
     | Annotated[LocalGlobalSpec, Tag("local_global")]
     | Annotated[RelativeAttentionSpec, Tag("relative")]
+    | Annotated[TracedSpec, Tag("traced")]
     | Annotated[AbsentMixerSpec, Tag("absent")],
     Discriminator(
         _tag,
@@ -99,6 +102,7 @@ _OPERATORS: Mapping[type, Callable[..., tuple[Operator, ...]]] = {
     ChannelRecurrenceSpec: channel_recurrence_operators,
     LocalGlobalSpec: local_global_operators,
     RelativeAttentionSpec: relative_operators,
+    TracedSpec: lambda mixer, hidden_size, input_from: tuple(traced_operator(each) for each in mixer.operators),
     AbsentMixerSpec: lambda mixer, hidden_size, input_from: (),
 }
 

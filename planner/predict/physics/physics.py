@@ -34,9 +34,12 @@ class Physics(HostTraits, KernelTraits, CommunicationTraits, MemoryTraits):
     studied_devices: int = 0
     """Devices of the largest of those runs."""
 
-    def spread_at(self, num_devices: int, *, experts: bool) -> float | None:
-        """Spread of a job of a size that was studied, of a model with routed ``experts`` or without; None beyond it."""
-        if self.time_spread is None or num_devices > self.studied_devices:
+    def spread_at(self, num_devices: int, *, experts: bool, traced: bool = False) -> float | None:
+        """Spread of a job of a size that was studied, of a model with routed ``experts`` or without; None beyond it.
+
+        No studied run is of a ``traced`` model: its interval is the wide one of software that nobody studied.
+        """
+        if self.time_spread is None or num_devices > self.studied_devices or traced:
             return None
         return math.hypot(self.time_spread, EXPERTS_SPREAD) if experts else self.time_spread
 

@@ -39,7 +39,9 @@ def launchable_plan(plan: PoolsPlan) -> Plan:
     software = the_software(problem.of_pool(0, problem.workload.global_batch_size))
     breakdown_s = {TERMS[name]: seconds for name, seconds in plan.breakdown_s.items()}
     peak = _peak_flops_per_s(cluster, problem.workload.matmul_format)
-    spread = software.release.physics.spread_at(strategy.world_size, experts=problem.model.has_experts)
+    spread = software.release.physics.spread_at(
+        strategy.world_size, experts=problem.model.has_experts, traced=problem.model.traced is not None
+    )
     return Plan(
         problem=Problem(
             model=problem.model, cluster=cluster, workload=problem.workload, constraints=problem.constraints

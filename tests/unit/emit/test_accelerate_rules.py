@@ -17,6 +17,7 @@ from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
 from tests.rules_over_plans import over_plans
+from tests.traced_models import make_traced_model
 
 emit = emitter("accelerate")
 
@@ -37,8 +38,16 @@ BROKEN: dict[str, Strategy] = {
     "P6": replace(GOOD, overlap_grad_reduce=False),
     "A6 with ZeRO-1": replace(GOOD, zero_stage=1, cp=2, cp_kind="ring"),
     "P6 of DDP": replace(GOOD, zero_stage=0, overlap_grad_reduce=False),
+    "M41": GOOD,
+    "M42": replace(GOOD, recompute="full"),
+    "D.M42": replace(GOOD, zero_stage=1, recompute="full"),
 }
-MODELS = {"A2": make_moe_model(), "A8": make_mla_model()}
+MODELS = {
+    "A2": make_moe_model(),
+    "A8": make_mla_model(),
+    "M41": make_traced_model(attention="eager"),
+    **dict.fromkeys(("M42", "D.M42"), make_traced_model(checkpoints=False)),
+}
 
 
 @pytest.mark.parametrize("rule", BROKEN)

@@ -21,6 +21,7 @@ from planner.strategy.strategy import Strategy
 from tests.hybrid_models import hybrid
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
 from tests.round_trip import question
+from tests.traced_models import make_traced_model
 
 BASE = Strategy(dp_shard=4, num_microbatches=4, overlap_grad_reduce=False, overlap_param_gather=False)
 PIPELINE = replace(BASE, pp=2, dp_shard=2)
@@ -67,6 +68,9 @@ BROKEN: dict[str, list[RuleInput]] = {
         given(replace(BASE, cp=2, cp_kind="all_to_all", dp_shard=2), training=LORA),
     ],
     "L7": [given(replace(BASE, zero_stage=3), training={**LORA, "dora": True})],
+    "M40": [given(model=make_traced_model(), training=LORA)],
+    "M41": [given(model=make_traced_model(attention="eager"))],
+    "M42": [given(replace(BASE, recompute="full"), make_traced_model(checkpoints=False))],
     "C1": [given(global_batch_size=17)],
     "C2": [given(replace(BASE, zero_stage=4)), given(replace(BASE, zero_stage=-1))],
     "E1": [given(replace(PIPELINE, zero_stage=2)), given(replace(PIPELINE, zero_stage=3))],

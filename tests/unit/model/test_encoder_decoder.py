@@ -14,6 +14,7 @@ from planner.model.operator import Operator
 from planner.model.operators import embedding_operators, head_operators, layer_operators
 from planner.model.parameters import layer_parameters, total_parameters
 from planner.model.spec import ModelSpec
+from planner.model.traced import model as tracing
 from planner.question.problem import Problem, Workload
 from profiles.errors import DocumentInvalid
 from profiles.validation import FindingsInvalid
@@ -134,7 +135,8 @@ def test_configs_are_read_strictly(config: dict[str, Any], pointer: str) -> None
     assert pointer in {each.pointer for each in caught.value.findings}
 
 
-def test_other_encoder_decoders_are_refused_with_their_mechanism() -> None:
+def test_other_encoder_decoders_are_refused_with_their_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing, "find_spec", lambda name: None)  # with torch it is traced
     for kind, words in (("evolla", "cross-attention"), ("reformer", "hashed"), ("blt", "blocks of bytes")):
         with pytest.raises(DocumentInvalid, match=words):
             model_from_hf_config({"model_type": kind}, "x", "config.json")

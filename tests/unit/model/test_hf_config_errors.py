@@ -10,8 +10,15 @@ from planner.model.hf_config import model_from_hf_config, supported_model_types
 from planner.model.hf_config.unmodelled import UNMODELLED
 from planner.model.load import load_model
 from planner.model.parameters import total_parameters
+from planner.model.traced import model as tracing
 from profiles.errors import DocumentInvalid
 from profiles.validation import FindingsInvalid
+
+
+@pytest.fixture(autouse=True)
+def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a light install says; with torch a family without a table is traced (``test_traced_against_tables``)."""
+    monkeypatch.setattr(tracing, "find_spec", lambda name: None)
 
 
 def pointers(config: dict[str, Any]) -> dict[str, str]:
