@@ -26,7 +26,7 @@ QUESTIONS = (
 _SYNCHRONOUS = Strategy(num_microbatches=2, overlap_grad_reduce=False, overlap_param_gather=False)
 _XLA = Strategy(num_microbatches=2, zero_stage=0, recompute="full")
 _XLA_STAGES = replace(_XLA, pp=2, schedule="gpipe", zero_stage=1)
-_XLA_MESHES = (
+_XLA_MESHES: tuple[Strategy, ...] = (
     replace(_XLA, dp_shard=2, zero_stage=3),
     _XLA_STAGES,
     replace(_XLA_STAGES, vpp=2, schedule="looped_bfs"),
