@@ -748,7 +748,8 @@ export interface paths {
         /**
          * One pipeline over several kinds of devices, with launch files where a back-end runs it
          * @description Stages on unequal devices, with the bound of the search.  With one back-end in `constraints.backends` the stages are
-         *     alike in what it needs equal, and `launcher` gives their files; other back-ends say why not.  Such plans are not stored.
+         *     alike in what it needs equal, and `launcher` gives their files; other back-ends say why not.  A plan of a back-end is stored and named by
+         *     `plan_id`; one for study is not.
          */
         post: operations["create_pools_plan_v1_pools_plans_post"];
         delete?: never;
@@ -2123,6 +2124,12 @@ export interface components {
              */
             key_bias: boolean;
             /**
+             * Keys Held Twice
+             * @description tokens of a picture, which are a part of the source, have keys and values of their own weights
+             * @default false
+             */
+            keys_held_twice: boolean;
+            /**
              * Kind
              * @default cross
              * @constant
@@ -2269,7 +2276,7 @@ export interface components {
              */
             config: [
                 string,
-                boolean | number | string | number[] | null
+                boolean | number | string | number[] | number[] | null
             ][];
             /**
              * Entry
@@ -2380,6 +2387,12 @@ export interface components {
              * @default null
              */
             backend: string | null;
+            /**
+             * Env
+             * @description variables of every rank beside the plan's own
+             * @default []
+             */
+            env: string[];
             /**
              * Files Claim
              * @description Kubernetes: a volume claim with the files, instead of a ConfigMap
@@ -3559,7 +3572,7 @@ export interface components {
              * Attention
              * @description the token mixer: attention, or another kind
              */
-            attention: components["schemas"]["AttentionSpec"] | components["schemas"]["DeltaRuleSpec"] | components["schemas"]["Mamba2Spec"] | components["schemas"]["Mamba1Spec"] | components["schemas"]["LightningSpec"] | components["schemas"]["ShortConvSpec"] | components["schemas"]["CompressedAttentionSpec"] | components["schemas"]["ConvModuleSpec"] | components["schemas"]["WindowCrossSpec"] | components["schemas"]["ExpertAttentionSpec"] | components["schemas"]["MlstmSpec"] | components["schemas"]["ChannelRecurrenceSpec"] | components["schemas"]["TowerCrossSpec"] | components["schemas"]["LocalGlobalSpec"] | components["schemas"]["RelativeAttentionSpec"] | components["schemas"]["AbsentMixerSpec"];
+            attention: components["schemas"]["AttentionSpec"] | components["schemas"]["DeltaRuleSpec"] | components["schemas"]["Mamba2Spec"] | components["schemas"]["Mamba1Spec"] | components["schemas"]["LightningSpec"] | components["schemas"]["ShortConvSpec"] | components["schemas"]["CompressedAttentionSpec"] | components["schemas"]["ConvModuleSpec"] | components["schemas"]["WindowCrossSpec"] | components["schemas"]["ExpertAttentionSpec"] | components["schemas"]["MlstmSpec"] | components["schemas"]["ChannelRecurrenceSpec"] | components["schemas"]["TowerCrossSpec"] | components["schemas"]["LocalGlobalSpec"] | components["schemas"]["RelativeAttentionSpec"] | components["schemas"]["TracedSpec"] | components["schemas"]["AbsentMixerSpec"];
             /** @description a second mixer that reads the same norm and adds to the same sum (falcon_h1) */
             beside?: components["schemas"]["Mamba2Spec"] | null;
             /** @description attention to the encoder's output, after the token mixer; its norms count in num_norms */
@@ -4264,6 +4277,8 @@ export interface components {
              * @default false
              */
             tie_embeddings: boolean;
+            /** @description how it was traced, where no table describes its family; None = from a table */
+            traced?: components["schemas"]["TraceSpec"] | null;
             vision?: components["schemas"]["VisionSpec"] | null;
             /**
              * Vocab Size
@@ -5238,7 +5253,10 @@ export interface components {
         PoolsAnswerView: {
             emission: components["schemas"]["EmissionView"] | null;
             plan: components["schemas"]["PoolsPlan"];
-            /** Plan Id */
+            /**
+             * Plan Id
+             * @description of the stored plan of its back-end, as in files; a plan for study is not stored
+             */
             plan_id: string;
             /** Problem Id */
             problem_id: string;
@@ -6926,6 +6944,15 @@ export interface components {
             /** @description how tokens spread over routed experts: even, zipf with an exponent, or histogram with the tokens of each expert as a training log gives them; absent = as published logs show (planner.question.routing) */
             routing?: components["schemas"]["ExpertLoad"] | null;
             /**
+             * Sample
+             * @description frames, height and width in pixels of one sample of a diffusion transformer, such as 81x480x832; sequence_length is then the tokens that it makes
+             */
+            sample?: [
+                number,
+                number,
+                number
+            ] | null;
+            /**
              * Schema Version
              * @default 2
              * @constant
@@ -7049,6 +7076,16 @@ export interface components {
              * @default null
              */
             routing: components["schemas"]["ExpertLoad"] | null;
+            /**
+             * Sample
+             * @description frames, height and width in pixels of one sample of a diffusion transformer, such as 81x480x832; sequence_length is then the tokens that it makes
+             * @default null
+             */
+            sample: [
+                number,
+                number,
+                number
+            ] | null;
             /**
              * Schema Version
              * @default 2
@@ -7525,6 +7562,183 @@ export interface components {
             tokens_per_item: number;
         };
         /**
+         * TraceSpec
+         * @description The ends of a traced model, and what built its module.
+         */
+        TraceSpec: {
+            /**
+             * Attention
+             * @description how attention ran: sdpa, or eager where the class has no other way
+             */
+            attention: string;
+            /**
+             * Auto Class
+             * @description automatic class that builds it
+             */
+            auto_class: string;
+            /**
+             * Checkpoints
+             * @description whether the class can recompute its layers
+             */
+            checkpoints: boolean;
+            /**
+             * Class Name
+             * @description class of transformers
+             */
+            class_name: string;
+            /**
+             * Config
+             * @description the Hugging Face config that was given, as JSON
+             */
+            config: string;
+            /**
+             * Entry
+             * @default []
+             */
+            entry: components["schemas"]["TracedOperator"][];
+            /** Exit */
+            exit: components["schemas"]["TracedOperator"][];
+            /**
+             * Experts
+             * @description how experts ran: batched_mm, or eager where the class has no other way
+             */
+            experts: string;
+            /**
+             * Layers
+             * @description path of the list of layers in the module
+             */
+            layers: string;
+            /**
+             * Lengths
+             * @description sequence lengths of the trace; the last is the check
+             */
+            lengths: number[];
+            /**
+             * Software
+             * @description releases that built and ran the module
+             */
+            software: string;
+        };
+        /**
+         * TracedOperator
+         * @description One operator of a traced layer or of an end of the model; every size of one token.
+         */
+        TracedOperator: {
+            /**
+             * Causal
+             * @default true
+             */
+            causal: boolean;
+            /**
+             * Flops
+             * @description of a convolution
+             * @default 0
+             */
+            flops: number;
+            /**
+             * Further Rows
+             * @description rows of a sequence beside those of its tokens
+             * @default 0
+             */
+            further_rows: number;
+            /**
+             * In Features
+             * @default 0
+             */
+            in_features: number;
+            /**
+             * Kept Scores
+             * @description elements kept for each pair of tokens
+             * @default 0
+             */
+            kept_scores: number;
+            /**
+             * Name
+             * @description unique within the layer: where the module runs it
+             */
+            name: string;
+            /**
+             * Num Experts
+             * @default 0
+             */
+            num_experts: number;
+            /**
+             * Num Heads
+             * @default 0
+             */
+            num_heads: number;
+            /**
+             * Num Kv Heads
+             * @default 0
+             */
+            num_kv_heads: number;
+            /**
+             * Op Class
+             * @enum {string}
+             */
+            op_class: "matmul" | "grouped_matmul" | "attention" | "convolution" | "norm" | "activation" | "rope" | "residual" | "gate" | "embedding";
+            /**
+             * Out Features
+             * @default 0
+             */
+            out_features: number;
+            /**
+             * Parameters
+             * @default 0
+             */
+            parameters: number;
+            /**
+             * Qk Dim
+             * @default 0
+             */
+            qk_dim: number;
+            /**
+             * Read Width
+             * @description elements read
+             * @default 0
+             */
+            read_width: number;
+            /**
+             * Rows
+             * @description rows a token
+             * @default 1
+             */
+            rows: number;
+            /**
+             * Saved Width
+             * @description elements kept for the backward pass
+             * @default 0
+             */
+            saved_width: number;
+            /**
+             * V Dim
+             * @default 0
+             */
+            v_dim: number;
+            /** Window */
+            window?: number | null;
+            /**
+             * Write Width
+             * @description elements written
+             * @default 0
+             */
+            write_width: number;
+        };
+        /**
+         * TracedSpec
+         * @description A whole layer as it was recorded; the layer has neither norms nor an MLP beside it.
+         */
+        TracedSpec: {
+            /**
+             * Kind
+             * @default traced
+             * @constant
+             */
+            kind: "traced";
+            /** Operators */
+            operators: components["schemas"]["TracedOperator"][];
+        };
+        /**
          * Traffic
          * @description One kind of collective of one pipeline stage: payload of one rank and one step (see the module's table).
          */
@@ -7904,6 +8118,15 @@ export interface components {
             precision: "bf16" | "fp16" | "fp8";
             /** @description how tokens spread over routed experts: even, zipf with an exponent, or histogram with the tokens of each expert as a training log gives them; absent = as published logs show (planner.question.routing) */
             routing?: components["schemas"]["ExpertLoad"] | null;
+            /**
+             * Sample
+             * @description frames, height and width in pixels of one sample of a diffusion transformer, such as 81x480x832; sequence_length is then the tokens that it makes
+             */
+            sample?: [
+                number,
+                number,
+                number
+            ] | null;
             /**
              * Schema Version
              * @default 1
@@ -11361,6 +11584,8 @@ export interface operations {
                 namespace?: string | null;
                 /** @description Kubernetes: a volume claim with the files, instead of a ConfigMap */
                 files_claim?: string | null;
+                /** @description NAME=VALUE, a variable of every rank beside the plan's own */
+                env?: string[] | null;
             };
             header?: never;
             path: {
@@ -11670,6 +11895,8 @@ export interface operations {
                 namespace?: string | null;
                 /** @description Kubernetes: a volume claim with the files, instead of a ConfigMap */
                 files_claim?: string | null;
+                /** @description NAME=VALUE, a variable of every rank beside the plan's own */
+                env?: string[] | null;
             };
             header?: never;
             path: {

@@ -71,7 +71,14 @@ test("every field of a workload can be typed", () => {
   const texts = [
     "routing",
     "sequences",
-    ...["gradient_dtype", "images_per_sample", "audio_clips_per_sample", "source_length", "sample", "dropout"],
+    ...[
+      "gradient_dtype",
+      "images_per_sample",
+      "audio_clips_per_sample",
+      "source_length",
+      "sample",
+      "dropout",
+    ],
     ...["fp8_recipe", "optimizer_states"],
   ];
   expect(names.sort()).toEqual([...own, ...texts].sort());

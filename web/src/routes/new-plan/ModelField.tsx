@@ -107,7 +107,9 @@ function Facts({ model }: { model: ModelRow }) {
         </>
       )}
       <dt>Longest sequence</dt>
-      <dd>{model.max_sequence_length === null ? "no limit" : `${count(model.max_sequence_length)} tokens`}</dd>
+      <dd>
+        {model.max_sequence_length === null ? "no limit" : `${count(model.max_sequence_length)} tokens`}
+      </dd>
     </dl>
   );
 }
