@@ -50,7 +50,9 @@ class ClassKeys:
         """An integer that must be there."""
         value = self.optional(key, minimum)
         if value is None:
-            self.reader.refuse(key, "is required: the class of this model_type has no default")
+            null = any(name in self.reader.data for name in self.names(key))
+            absent = "is required: the class of this model_type has no default"
+            self.reader.refuse(key, "must be an integer, is null" if null else absent)
             return max(minimum, 1)
         return value
 
