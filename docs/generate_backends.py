@@ -18,6 +18,7 @@ COLUMN_WORDS: dict[str, str] = {
     "dispatchers": "dispatchers of experts",
     "schedules": "schedules",
     "cp_kinds": "cp kinds",
+    "denoiser_cp_kinds": "cp kinds of diffusion transformers",
     "sequence_parallel": "sp",
     "zero_stages": "ZeRO",
     "zero_stages_with_pipeline": "ZeRO with pp > 1",
