@@ -12,6 +12,7 @@ from benchmarks.pipeline_run import PIPELINE_RUN
 from benchmarks.prediction import LOOKUP, PREDICTION
 from benchmarks.prediction_import import IMPORT_TABLES
 from benchmarks.profile_store import PROFILE_STORE
+from benchmarks.published_runs import PUBLISHED_RUNS
 from benchmarks.search_in_process import LEAF_BOUNDS, REPLAN, SPACE_RATE, WARM_PLANS
 
 SPECS: tuple[Spec, ...] = (
@@ -29,4 +30,5 @@ SPECS: tuple[Spec, ...] = (
     IMPORT_TABLES,
     LOOKUP,
     PREDICTION,
+    PUBLISHED_RUNS,
 )
