@@ -94,8 +94,11 @@ def test_no_measured_strategy_is_faster() -> None:
             key = f"{run.flavour.backend} {run.model.model_dump_json()} {run.workload} {run.strategy.world_size}"
             questions.setdefault(f"{key} {run.strategy.global_batch_size}", []).append(run)
     compared = 0
-    for key in random.Random(20).sample(sorted(questions), QUESTIONS):
+    # Of some questions no strategy is a point of the back-end's space: others take their place.
+    for key in random.Random(20).sample(sorted(questions), 2 * QUESTIONS):
         compared += _compared(questions[key])
+        if compared >= QUESTIONS:
+            break
     assert compared >= QUESTIONS, "too few measured strategies were compared to mean anything"
 
 

@@ -51,7 +51,7 @@ def test_a_command_about_work_has_every_flag_of_it(command: Any) -> None:
 def test_every_field_of_a_workload_has_a_flag() -> None:
     said = KindFlags(
         fp8_recipe="mxfp8", optimizer="sgd", optimizer_states="first=bf16", source_length=1, images=2, audio_clips=1,
-        routing="even", training="full", sequences="packed,mean=100",
+        routing="even", training="full", sequences="packed,mean=100", sample="81x480x832",
     ).said()  # fmt: skip
     assert set(said) | OF_FILES_ALONE | {"precision"} == set(WorkKind.model_fields)
 
