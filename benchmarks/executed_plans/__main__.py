@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
 import sys
@@ -27,9 +28,15 @@ def main() -> int:
     parser.add_argument("--resume", action="store_true", help="leave out what the record already has")
     parser.add_argument("--again", nargs="*", default=[], metavar="VERDICT", help="with --resume: those once more")
     parser.add_argument("--only", nargs="*", metavar="ID", help="these plans")
-    parser.add_argument("--until", help="start no further plan after this time of day, HH:MM in UTC")
+    parser.add_argument(
+        "--until",
+        type=_seconds_until,
+        metavar="HH:MM",
+        help="start no further plan after the next time that clocks show this, UTC",
+    )
     parser.add_argument("--timeout", type=float, default=TIMEOUT_S, metavar="SECONDS", help="for one plan")
     options = parser.parse_args()
+    end = time.monotonic() + (math.inf if options.until is None else options.until)
     wanted = [*corpus(options.backend, options.count, options.seed), *chosen(options.backend)]
     wanted += published(options.backend) if options.count else []
     record = read_record(options.backend) if options.resume or options.only else {"backend": options.backend}
@@ -41,11 +48,19 @@ def main() -> int:
             known = rows.get(candidate.name, {}).get("verdict")
             if options.resume and known is not None and known not in options.again:
                 continue
-            if options.until and time.strftime("%H:%M", time.gmtime()) >= options.until:
+            if time.monotonic() >= end:
                 break
             rows[candidate.name] = _execute(candidate, options.timeout)
             write_record(_head(options.backend, options.seed) | {"plans": _in_order(wanted, rows)})
     return 0
+
+
+def _seconds_until(clock: str) -> float:
+    """From now to the next time that a clock in UTC shows ``HH:MM``; it may be tomorrow's.  Raises ValueError."""
+    hours, minutes = (int(part) for part in clock.split(":"))
+    if not (0 <= hours < 24 and 0 <= minutes < 60):
+        raise ValueError(f"{clock} is no time of day")
+    return (hours * 3600 + minutes * 60 - time.time()) % 86400
 
 
 def _execute(candidate: Candidate, timeout_s: float) -> dict[str, Any]:

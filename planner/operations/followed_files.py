@@ -39,13 +39,25 @@ _HARMLESS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """``file``: as the script writes it.  ``words``: laid over it.  ``trainer``: arguments of the trainer itself."""
+    """``file``: as the script writes it.  ``words``: laid over it.  ``trainer``: arguments of the trainer itself.
+
+    ``elsewhere``: where the trainer looks next for a file that is not there.
+    """
 
     software: str
     file: str
     words: tuple[str, ...] = ()
     trainer: MegatronFlags | None = None
     devices: int | None = None
+    elsewhere: tuple[str, ...] = ()
+
+    def text(self, opened: Callable[[str], str | None]) -> tuple[NamedFile, str | None]:
+        """The first of its places that has a text; itself and None where none has."""
+        for place in (self.file, *self.elsewhere):
+            text = opened(place)
+            if text is not None:
+                return replace(self, file=place, elsewhere=()), text
+        return self, None
 
 
 def named_file(words: Sequence[str], where: str) -> NamedFile | None:
@@ -85,14 +97,16 @@ def followed_job(
     if text is None:
         what = f"the script starts {found.software} with {found.file}, which is not there"
         hint = "send it with the script: files" if where == "/text" else "put it where the script looks for it"
+        hint += f", or as {' or '.join(found.elsewhere)}" if found.elsewhere else ""
         raise DocumentInvalid(what, where=where, hint=hint)
     if where == "/text":
         found = replace(found, file=pointer_to("files", found.file))
     count = devices or found.devices
     if found.software == "torchtitan":
-        from planner.backends.torchtitan.job import job_of_toml
+        from planner.backends.torchtitan.job import job_of_module, job_of_toml
 
-        return job_of_toml(text, found.file, found.words, count)
+        job_of = job_of_module if found.file.endswith(".py") else job_of_toml
+        return job_of(text, found.file, found.words, count)
     if found.software == "maxtext":
         from planner.backends.maxtext.job import job_of_yaml as maxtext_job
 
@@ -175,12 +189,15 @@ def _on(flags: MegatronFlags, name: str) -> bool:
 
 
 def _titan(flags: MegatronFlags, words: Sequence[str], devices: int | None, where: str) -> NamedFile:
-    file = next(iter(flags.values_of("job.config-file")), "")
+    file, elsewhere, own = next(iter(flags.values_of("job.config-file")), ""), (), list[str]()
+    module, config = (next(iter(flags.values_of(name)), "") for name in ("module", "config"))
+    if not file and module and config:
+        (file, *elsewhere), own = _module_places(module), [f"--module={module}", f"--config={config}"]
     if not file:
         what = "the script starts torchtitan and its text does not say the job file"
         hint = "give the file itself: --from FILE, with -- --config NAME for a config module"
         raise DocumentInvalid(what, where=where, hint=hint)
-    own, place = list[str](), 0
+    place = 0
     while place < len(words):
         if _SETTING.match(words[place]) and not words[place].startswith("--job.config"):
             own.append(words[place])
@@ -188,7 +205,18 @@ def _titan(flags: MegatronFlags, words: Sequence[str], devices: int | None, wher
                 place += 1
                 own.append(words[place])
         place += 1
-    return NamedFile("torchtitan", file, tuple(own), devices=devices)
+    return NamedFile("torchtitan", file, tuple(own), devices=devices, elsewhere=tuple(elsewhere))
+
+
+def _module_places(module: str) -> tuple[str, ...]:
+    """Files in which ``--config`` names a function (torchtitan 0.3.0 config/manager.py:104-141).
+
+    A short name stands below torchtitan's models or experiments; any other is looked for as a package with a
+    ``config_registry``, then as a module.
+    """
+    path = module.replace(".", "/")
+    short = tuple(f"torchtitan/{folder}/{path}/config_registry.py" for folder in ("models", "experiments"))
+    return (*short, f"{path}/config_registry.py", f"{path}.py")
 
 
 def _behind_program(words: Sequence[str], where: str) -> MegatronFlags:

@@ -203,7 +203,8 @@ def _followed_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob |
     if said.vocab_size is not None:
         raise DocumentInvalid("the file that the script names says it", where="--vocab-size", hint="leave it out")
     devices = said.devices or found.devices or devices_of_job(text, said.variables)
-    job = followed_job(found, _beside(said, found.file), said.place, devices, model)
+    found, content = found.text(lambda name: _beside(said, name))
+    job = followed_job(found, content, said.place, devices, model)
     places = (*launch.undecided, *job.undecided)
     return replace(job, undecided=places, taken_as_unset=launch.taken_as_unset, launches=launch.count)
 

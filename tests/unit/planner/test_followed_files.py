@@ -22,6 +22,20 @@ FSDP = (
     "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\n"
     "fsdp_config:\n  fsdp_version: 2\n"
 )
+MODULE = """
+def llama3_8b() -> Trainer.Config:
+    return Trainer.Config(
+        model_spec=model_registry("8B"),
+        training=TrainingConfig(local_batch_size=1, seq_len=8192),
+        activation_checkpoint=SelectiveAC.Config(),
+    )
+
+
+def mine() -> Trainer.Config:
+    config = llama3_8b()
+    config.parallelism = ParallelismConfig(tensor_parallel_degree=2)
+    return config
+"""
 MAXTEXT = "base_config: base.yml\nmodel_name: llama3.1-8b\nper_device_batch_size: 2\nmax_target_length: 2048\n"
 CASES: dict[str, tuple[str, dict[str, str], int | None, str, dict[str, Any]]] = {
     "torchtitan": (
@@ -30,6 +44,17 @@ CASES: dict[str, tuple[str, dict[str, str], int | None, str, dict[str, Any]]] = 
         '--job.config_file ${CONFIG_FILE} --training.seq_len 2048 --compile.enable "$@"\n',
         {"confs/l.toml": TOML}, None, "torchtitan==0.2.2",
         {"tp": 2, "dp_shard": 4, "micro_batch_size": 2, "sequence_length": 2048, "global_batch_size": 8},
+    ),
+    "torchtitan's config module": (
+        'NGPU=${NGPU:-"8"}\nMODULE=${MODULE:-"llama3"}\nCONFIG=${CONFIG:-"mine"}\n'
+        "torchrun --nproc_per_node=${NGPU} --rdzv_backend c10d --role rank --tee 3 -m torchtitan.train "
+        '--module ${MODULE} --config ${CONFIG} --training.seq_len 2048 "$@"\n',
+        {"torchtitan/models/llama3/config_registry.py": MODULE}, None, "torchtitan",
+        {"tp": 2, "dp_shard": 4, "micro_batch_size": 1, "sequence_length": 2048, "global_batch_size": 4},
+    ),
+    "a config module of one's own": (
+        "torchrun --nproc-per-node 4 -m torchtitan.train --module=ours.llama3 --config=llama3_8b\n",
+        {"ours/llama3.py": MODULE}, None, "torchtitan", {"tp": 1, "dp_shard": 4, "sequence_length": 8192},
     ),
     "maxtext": (
         "export RUN=a\npython3 -m MaxText.train conf/mine.yml run_name=$RUN ici_fsdp_parallelism=4 "
@@ -65,7 +90,7 @@ def test_a_script_is_followed_into_its_file(tmp_path: Path, case: str, sent: boo
     text, files, devices, software, expected = CASES[case]
     for name, content in {"run.sh": text, **files}.items():
         file = tmp_path / name
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content, encoding="utf-8")
     if sent:
         job = read_script(SaidScript("run.sh", devices=devices, sent=text, beside=files))
@@ -109,6 +134,13 @@ def test_a_model_that_is_not_known_is_asked_for(tmp_path: Path) -> None:
 def test_torchtitan_without_a_job_file_is_told() -> None:
     with pytest.raises(DocumentInvalid, match="does not say the job file"):
         read_script(SaidScript("run.sh", sent="torchrun --nproc_per_node=8 -m torchtitan.train --training.steps 3\n"))
+
+
+def test_a_module_that_is_nowhere_is_told_with_its_places() -> None:
+    text = "torchrun --nproc_per_node=8 -m torchtitan.train --module llama3 --config llama3_8b\n"
+    with pytest.raises(DocumentInvalid, match=r"torchtitan/models/llama3/config_registry\.py") as raised:
+        read_script(SaidScript("run.sh", sent=text))
+    assert "llama3/config_registry.py or llama3.py" in (raised.value.hint or "")
 
 
 def test_megatron_deepspeed_is_not_followed() -> None:
