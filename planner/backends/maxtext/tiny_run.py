@@ -5,6 +5,10 @@ GPU: the device, the attention kernel, the precision.  Samples (MaxText's synthe
 ``tiny_run_worker.py`` makes the first weights independent of it too.  The reference is a second emission of the same
 model and samples for one device.
 
+Compared is the loss of the words without what balances experts: MaxText prints the balancing loss of one shard, though
+its gradient is the mean over all (maxtext 0.2.5 layers/moe.py:1524 reckons it on a shard's tokens, :3344 gives it out
+as replicated).  A pipeline balances with another weight than one device (``write.balancing_weight``): there it is off.
+
 MaxText wants Python 3.12 and a JAX that our own Python may not have, so it is run by an interpreter of its own.
 """
 
@@ -19,6 +23,7 @@ from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.maxtext.version import MAXTEXT_VERSION
 from planner.backends.ranks.launch_ranks import CLIENT_VARIABLE, LOG_FILE, run_ranks
 from planner.backends.ranks.runner import Losses, Runner, SmallRun
+from planner.backends.rules.rule import mixtures
 from planner.errors import BackEndRefused, NotFound
 
 WORKER = Path(__file__).with_name("tiny_run_worker.py")
@@ -39,16 +44,22 @@ _QUICK_COMPILE = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensiv
 """Two steps of a tiny model are not worth LLVM's time; XLA's partitioner and its collectives stay as they are."""
 _WITHOUT_CONTEXT_PARALLELISM = "MaxText's ring and ulysses attention are kernels of TPUs and GPUs"
 """maxtext 0.2.5 configs/types.py:5253 and layers/attention_op.py:1626."""
+_UNBALANCED = "load_balance_loss_weight=0.0"
 
 
 def losses(run: SmallRun) -> Losses:
     """Losses of the devices and of one.  Raises BackEndRefused (a launch fails), NotFound (there is no MaxText)."""
     python = interpreter()
-    values, notes = [], dict[str, None]()
+    values, notes, settings = [], dict[str, None](), _WORDS
+    if run.plan.chosen().pp > 1 and mixtures(run.plan.problem.model):
+        settings += f" {_UNBALANCED}"
+        notes[f"{_UNBALANCED}: a pipeline of MaxText balances experts with another weight"] = None
     for write in (run.on_ranks, run.alone):
         emitted = write()
         script = _stand_in(run.folder / f"{emitted.name}-python", python, emitted)
-        words = f"{_WORDS} steps={run.steps} base_output_directory={emitted}/out metrics_file={emitted / METRICS_FILE}"
+        words = (
+            f"{settings} steps={run.steps} base_output_directory={emitted}/out metrics_file={emitted / METRICS_FILE}"
+        )
         ran = run_ranks(emitted, {"PYTHON": str(script), "TRAIN_ARGS": words}, run.deadline)
         notes |= dict.fromkeys(ran.notes)
         values.append(_losses(emitted, run.steps))
@@ -83,7 +94,7 @@ def _losses(folder: Path, steps: int) -> tuple[float, ...]:
     """The loss of every step, as MaxText's metrics file has it."""
     try:
         said = [json.loads(line) for line in (folder / METRICS_FILE).read_text(encoding="utf-8").splitlines()]
-        found = {int(line["step"]): float(line["learning/loss"]) for line in said}
+        found = {int(line["step"]): float(line["learning/lm_loss"]) for line in said}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BackEndRefused(f"the trainer left no losses: {error}", where=str(folder / LOG_FILE)) from error
     if sorted(found) != list(range(steps)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.maxtext.config import config, config_text
-from planner.backends.maxtext.decoder_blocks import LLAMA_FACTOR, decoder_block
+from planner.backends.maxtext.decoder_blocks import LLAMA_FACTOR, DecoderBlock, balancing_keys, decoder_block
 from planner.backends.maxtext.hardware import environment, is_tpu
 from planner.backends.maxtext.space import violations
 from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION, TRAIN_MODULE, TRAIN_SCRIPT
@@ -13,6 +13,7 @@ from planner.backends.rules.rule import mixtures, rule_input
 from planner.backends.rules.training_recipe import routing, stretch
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
+from planner.strategy.strategy import Strategy
 
 _HEADER = """#!/usr/bin/env bash
 # Runs once on each node and drives all its devices; launch.sh starts it.
@@ -47,11 +48,11 @@ def write(plan: Plan, version: str) -> BackEndFiles:
         environment=environment(plan),
         executables=frozenset({TRAIN_SCRIPT}),
         process_drives_node=True,
-        assumptions=_assumptions(plan),
+        assumptions=_assumptions(plan, block),
     )
 
 
-def _assumptions(plan: Plan) -> tuple[str, ...]:
+def _assumptions(plan: Plan, block: DecoderBlock) -> tuple[str, ...]:
     s, model, tpu = plan.chosen(), plan.problem.model, is_tpu(plan.problem.cluster.pools[0].device.architecture)
     lines = [
         f"maxtext {MAXTEXT_VERSION} and its requirements are installed on every node; one process drives a node.",
@@ -70,11 +71,40 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
     if s.cp > 1 and s.ep > 1:
         lines.append("Expert groups lie along data parallelism, so members of one context group are in different ones.")
     if mixtures(model):
+        lines += _balancing_lines(plan, block)
         lines.append("Experts run without capacity limits; load imbalance is not planned for.")
     lines += _recipe_lines(model)
     if tpu and s.world_size > plan.problem.cluster.pools[0].devices_per_node:
         lines.append("The TPU runtime finds its hosts by itself (GKE or a queued resource); MASTER_ADDR is not used.")
     return tuple(lines)
+
+
+def balancing_weight(s: Strategy, *, by_sequence: bool) -> float:
+    """Weight of the balancing loss in a pipeline, as a multiple of the weight that is written.
+
+    ``m / (m + pp - 1)``: MaxText takes the mean over all iterations of the pipeline, those among them in which a
+    stage has no micro-batch (maxtext 0.2.5 layers/pipeline.py:870-872, :944-956; trainers/pre_train/train.py:332).
+    ``m`` ``by_sequence`` (the loss of sigmoid scores): it is summed over layers, and so over micro-batches.
+    """
+    busy = s.num_microbatches  # a model with experts has one chunk a stage: rule P5
+    return float(busy) if by_sequence else busy / (busy + s.pp - 1)
+
+
+def _balancing_lines(plan: Plan, block: DecoderBlock) -> list[str]:
+    """How the balancing of experts differs from one device's; nothing where no loss balances them."""
+    s, recipe = plan.chosen(), routing(plan.problem.model)
+    if recipe is None or not recipe.coefficient:
+        return []
+    by_sequence = "moe_use_megatron_seq_aux_loss" in balancing_keys(recipe, block)
+    lines = []
+    if s.dp * s.cp > 1 and not by_sequence:
+        lines.append("The balancing loss that MaxText prints is one shard's; gradients take the mean over all shards.")
+    if s.pp > 1:
+        lines.append(
+            f"MaxText {'sums' if by_sequence else 'averages'} the balancing loss over all iterations of a pipeline,"
+            f" idle ones too: it weighs {balancing_weight(s, by_sequence=by_sequence):.2g} of load_balance_loss_weight."
+        )
+    return lines
 
 
 def _recipe_lines(model: ModelSpec) -> list[str]:

@@ -17,6 +17,7 @@ from planner.backends.maxtext.mesh_axes import AXES, axis_sizes, mesh_split
 from planner.backends.maxtext.read import parse_config, read_back
 from planner.backends.maxtext.saved_tensors import canonical_modules, read_remat, remat_keys
 from planner.backends.maxtext.version import CONFIG_FILE, TRAIN_SCRIPT
+from planner.backends.maxtext.write import balancing_weight
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
@@ -202,3 +203,14 @@ def test_experts_are_an_axis_inside_data_parallelism() -> None:
     assert config["ici_expert_parallelism"] * config["dcn_expert_parallelism"] == 4
     assert config["ici_fsdp_parallelism"] * config["dcn_fsdp_parallelism"] == 2
     assert read_back(emission.files)[0] == s
+
+
+def test_a_pipeline_says_how_much_less_it_balances_experts() -> None:
+    """Four micro-batches on two stages: 4 of 5 iterations of a stage are busy."""
+    s = Strategy(pp=2, schedule="gpipe", num_microbatches=4, dp_shard=2, zero_stage=1, recompute="full")
+    plan = make_plan(s, model=make_moe_model(), cluster=make_cluster(4))
+    told = " ".join(emit(plan, "torchrun").files["PLAN.md"].split())
+    assert "averages the balancing loss" in told
+    assert "it weighs 0.8 of" in told
+    assert "one shard's" in told
+    assert balancing_weight(s, by_sequence=True) == 4
