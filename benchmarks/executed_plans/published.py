@@ -11,6 +11,7 @@ from planner.backends.registry import software
 from planner.errors import NoFeasiblePlan
 from planner.model.load import load_model
 from planner.question.problem import Problem, Workload
+from planner.question.training import Training
 from planner.search.backend_rules import BackEndRules
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
@@ -89,21 +90,27 @@ CHOSEN: dict[str, tuple[tuple[str, Strategy], ...]] = {
         ),
     ),
 }
+_FULL = replace(_SYNCHRONOUS, dp_shard=2, recompute="full")
+ADAPTED: dict[str, tuple[Strategy, ...]] = {"deepspeed": tuple(replace(_FULL, zero_stage=stage) for stage in (1, 2, 3))}
+"""Those that train adapters on a frozen Llama; PEFT must be importable."""
+ADAPTERS = Training(kind="lora", rank=4, targets=("q", "v"))
 CLUSTERS = {"maxtext": "tpu-v5p", "mindspeed": "ascend-910b-8"}
 
 
 def chosen(backend: str) -> list[Candidate]:
     """Strategies named by hand.  Raises FindingsInvalid for one that the back-end refuses."""
     found = []
-    for model, strategy in CHOSEN.get(backend, ()):
+    plain = [("chosen", *each, None) for each in CHOSEN.get(backend, ())]
+    adapted = [("lora", "llama-3.1-8b", strategy, ADAPTERS) for strategy in ADAPTED.get(backend, ())]
+    for group, model, strategy, training in (*plain, *adapted):
         problem = Problem(
             model=small_model(model),
             cluster=load_cluster(CLUSTERS.get(backend, "dgx-h100"), strategy.world_size),
-            workload=Workload(global_batch_size=strategy.global_batch_size, sequence_length=512),
+            workload=Workload(global_batch_size=strategy.global_batch_size, sequence_length=512, training=training),
         )
         own = inside(problem, software(backend))
         plan = estimate(own, BackEndRules(own).spelled(strategy))
-        found.append(Candidate(f"chosen/{model}/{strategy_words(strategy)}", plan, plan_values(plan)))
+        found.append(Candidate(f"{group}/{model}/{strategy_words(strategy)}", plan, plan_values(plan)))
     return found
 
 

@@ -9,21 +9,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from planner.backends.deepspeed.adapters import PEFT_VERSION
 from planner.backends.deepspeed.config import CONFIG_FILE
 from planner.backends.deepspeed.training_document import TRAINING_FILE
 from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
 from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
 from planner.backends.ranks.runner import Losses, Runner, SmallRun
-from planner.errors import BackEndRefused
+from planner.errors import BackEndRefused, NotFound
 
 _STEP = re.compile(r"^step (\d+) loss (\S+) ", re.MULTILINE)
 
 
 def losses(run: SmallRun) -> Losses:
-    """Losses of the ranks and of one process.  Raises BackEndRefused when either launch fails."""
+    """Losses of the ranks and of one process.
+
+    Raises BackEndRefused (a launch fails), NotFound (adapters, and there is no PEFT).
+    """
+    if run.plan.problem.workload.trained.adapters and find_spec("peft") is None:
+        raise NotFound("peft is not installed", where="--tiny", hint=f"pip install peft=={PEFT_VERSION}")
     ranks, alone = (_edited(write()) for write in (run.on_ranks, run.alone))
     compiled = extension_folder()
     remove_stale_locks(compiled)
