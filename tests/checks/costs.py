@@ -29,7 +29,7 @@ from tests import sampling
 
 TABLE = Path(__file__).with_name("costs.json")
 RECORD = "MESHWRIGHT_TEST_COSTS"
-BUDGET_S = 6.0
+BUDGET_S = 3.0
 DEAR_S = 2.0
 """A function whose cases together take less is not in the table."""
 UNLIKE = 2.0
