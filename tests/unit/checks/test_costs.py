@@ -36,7 +36,7 @@ def taken(items: list[Case], costs: Mapping[str, float]) -> list[str]:
 def test_as_many_cases_as_fit_are_taken() -> None:
     assert len(taken(cases(20), {"": 1.0})) == int(BUDGET_S)
     assert len(taken(cases(20, budget=10.0), {"": 1.0})) == 10
-    assert len(taken(cases(4), {"": 1.0})) == 4
+    assert len(taken(cases(2), {"": 1.0})) == 2
 
 
 def test_what_no_line_names_is_taken_whole() -> None:
