@@ -100,9 +100,10 @@ CLUSTERS = {"maxtext": "tpu-v5p", "mindspeed": "ascend-910b-8"}
 def chosen(backend: str) -> list[Candidate]:
     """Strategies named by hand.  Raises FindingsInvalid for one that the back-end refuses."""
     found = []
-    plain = [("chosen", *each, None) for each in CHOSEN.get(backend, ())]
-    adapted = [("lora", "llama-3.1-8b", strategy, ADAPTERS) for strategy in ADAPTED.get(backend, ())]
-    for group, model, strategy, training in (*plain, *adapted):
+    wanted: list[tuple[str, str, Strategy, Training | None]] = []
+    wanted += [("chosen", model, strategy, None) for model, strategy in CHOSEN.get(backend, ())]
+    wanted += [("lora", "llama-3.1-8b", strategy, ADAPTERS) for strategy in ADAPTED.get(backend, ())]
+    for group, model, strategy, training in wanted:
         problem = Problem(
             model=small_model(model),
             cluster=load_cluster(CLUSTERS.get(backend, "dgx-h100"), strategy.world_size),

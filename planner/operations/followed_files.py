@@ -189,7 +189,7 @@ def _on(flags: MegatronFlags, name: str) -> bool:
 
 
 def _titan(flags: MegatronFlags, words: Sequence[str], devices: int | None, where: str) -> NamedFile:
-    file, elsewhere, own = next(iter(flags.values_of("job.config-file")), ""), (), list[str]()
+    file, elsewhere, own = next(iter(flags.values_of("job.config-file")), ""), list[str](), list[str]()
     module, config = (next(iter(flags.values_of(name)), "") for name in ("module", "config"))
     if not file and module and config:
         (file, *elsewhere), own = _module_places(module), [f"--module={module}", f"--config={config}"]
