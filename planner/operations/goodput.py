@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from planner.answers.goodput.goodput import Goodput, Reliability, goodput
 from planner.operations.operation import Operation, Session
 from planner.operations.plan_reference import PlanName
+from planner.question.reliability import Reliability
+from planner.search.goodput.goodput import Goodput, goodput
 
 
 class GoodputRequest(Reliability):

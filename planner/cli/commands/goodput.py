@@ -14,7 +14,7 @@ from planner.operations.service import opened_service
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.answers.goodput.goodput import Goodput
+    from planner.search.goodput.goodput import Goodput
 
 GIGA = 1e9
 

@@ -7,13 +7,14 @@ import random
 
 import pytest
 
-from planner.answers.goodput.failures import FailureRates, failure_rates, published_runs, run_of_device
-from planner.answers.goodput.goodput import Goodput, Reliability, goodput
-from planner.answers.goodput.interval import Interruptions, best_spares, waiting_for_repair
 from planner.backends.registry import software
 from planner.errors import DocumentInvalid
 from planner.predict.memory.states import checkpoint_bytes
 from planner.question.problem import Workload
+from planner.question.reliability import Reliability
+from planner.search.goodput.failures import FailureRates, failure_rates, published_runs, run_of_device
+from planner.search.goodput.goodput import Goodput, goodput
+from planner.search.goodput.interval import Interruptions, best_spares, waiting_for_repair
 from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_plan
 

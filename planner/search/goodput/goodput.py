@@ -2,7 +2,7 @@
 
     tokens a day = 86400 s * tokens a second of the plan * useful part * part that no repair is waited for
 
-The useful part is that of the best interval between checkpoints (``planner.answers.goodput.interval``), a whole number
+The useful part is that of the best interval between checkpoints (``planner.search.goodput.interval``), a whole number
 of steps.  Stragglers and jitter are not in it: the plan's step time stands as predicted.
 """
 
@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from planner.answers.goodput.failures import FailureRates, failure_rates, given_rates, run_of_device, spread
-from planner.answers.goodput.interval import Interruptions, best_spares, waiting_for_repair
 from planner.backends.asked import physics_of
 from planner.errors import DocumentInvalid
 from planner.model.parameters import total_parameters
 from planner.plan.plan import Plan
 from planner.predict.memory.states import checkpoint_bytes
+from planner.question.reliability import Reliability
+from planner.search.goodput.failures import FailureRates, rates_of, spread
+from planner.search.goodput.interval import Interruptions, best_spares, waiting_for_repair
 from profiles.document import Document
 
 DAY_S = 86_400.0
@@ -28,32 +29,6 @@ DETECTION_S = 600.0
 """From a failure until it is found and diagnosed: below 10 minutes on average (MegaScale, arXiv 2402.15627, 6.3)."""
 ROWS_BESIDE = 2
 """Numbers of spare nodes shown on each side of the best one."""
-
-
-class Reliability(Document):
-    """What decides how much of the time a job trains; only the storage has no usual value."""
-
-    storage_bandwidth_bytes_per_s: float = Field(
-        gt=0, description="what the storage takes and gives, all nodes together"
-    )
-    asynchronous: bool = Field(
-        default=False, description="the step loop waits for the copy to the host only, not for the storage"
-    )
-    failures_of: str | None = Field(
-        default=None, description="a published run whose failures are taken; null = one on this kind of device"
-    )
-    failures_per_device_hour: float | None = Field(
-        default=None, ge=0, le=1, description="failures of one device an hour, in place of a published run's"
-    )
-    restart_s: float | None = Field(
-        default=None, ge=0, description="from a failure to the first step; null = 600 s (MegaScale) and the reading"
-    )
-    repair_hours: float | None = Field(
-        default=None, gt=0, description="until a failed node is back; null = another node is always there"
-    )
-    spare_nodes: int | None = Field(
-        default=None, ge=0, le=10_000, description="nodes that stand by; null = as many as pay, where repairs are known"
-    )
 
 
 class FailureShare(Document):
@@ -134,7 +109,7 @@ def goodput(
             where="--spare-nodes",
             hint="give --repair-hours, or drop the spare nodes",
         )
-    rates = _rates(plan, asked)
+    rates = rates_of(asked, plan.problem.cluster.pools[0].device.name)
     devices, per_node = plan.chosen().world_size, plan.problem.cluster.pools[0].devices_per_node
     saved = _checkpoint(plan, asked)
     restart_s = DETECTION_S + saved.write_s if asked.restart_s is None else asked.restart_s
@@ -181,16 +156,6 @@ def goodput(
         cost=None if days is None or price is None else price * paid * days * 24.0,
         assumptions=_assumptions(plan, asked, rates),
     )
-
-
-def _rates(plan: Plan, asked: Reliability) -> FailureRates:
-    if asked.failures_per_device_hour is not None:
-        if asked.failures_of is not None:
-            raise DocumentInvalid(
-                "a published run and a rate are given", where="--failures-of --failure-rate", hint="give one of them"
-            )
-        return given_rates(asked.failures_per_device_hour)
-    return failure_rates(asked.failures_of or run_of_device(plan.problem.cluster.pools[0].device.name))
 
 
 def _checkpoint(plan: Plan, asked: Reliability) -> _Checkpoint:
@@ -263,9 +228,7 @@ def _assumptions(plan: Plan, asked: Reliability, rates: FailureRates) -> tuple[s
             f" published runs the highest rate is {spread():.1f} times the lowest"
         )
     if asked.restart_s is None:
-        words.append(
-            "a failure is found in 600 s (MegaScale reports below 10 minutes), then the checkpoint is read"
-        )
+        words.append("a failure is found in 600 s (MegaScale reports below 10 minutes), then the checkpoint is read")
     if asked.repair_hours is None:
         words.append("another node is there at every restart; --repair-hours counts what spare nodes it takes")
     else:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.errors import DocumentInvalid
+from planner.question.reliability import Reliability
 from profiles.shipped_tables import shipped_table
 
 USUAL_RUN = "llama-3-405b"
@@ -68,6 +69,17 @@ def spread() -> float:
     return max(rates) / min(rates)
 
 
+def rates_of(asked: Reliability, device: str) -> FailureRates:
+    """The rates that are asked for on a kind of device.  Raises DocumentInvalid."""
+    if asked.failures_per_device_hour is None:
+        return failure_rates(asked.failures_of or run_of_device(device))
+    if asked.failures_of is not None:
+        raise DocumentInvalid(
+            "a published run and a rate are given", where="--failures-of --failure-rate", hint="give one of them"
+        )
+    return given_rates(asked.failures_per_device_hour)
+
+
 def given_rates(per_device_hour: float) -> FailureRates:
     """One rate that is said and not published; every failure takes a node."""
     return FailureRates(GIVEN, "given with the question", 0, (FailureKind("any", per_device_hour, True),))
@@ -81,4 +93,4 @@ def run_of_device(name: str) -> str:
 
 
 def _table() -> dict[str, Any]:
-    return shipped_table("planner.answers.goodput", "failures.toml")
+    return shipped_table("planner.search.goodput", "failures.toml")
