@@ -27,7 +27,7 @@ OFTEN = {**STORAGE, "failures_per_device_hour": 1e-3, "repair_hours": 100.0}
 
 
 def question(reliability: dict[str, Any]) -> Problem:
-    pins = {"tp": 1, "pp": 1, "cp": 1, "dp_replicate": 1, "zero_stage": 1}
+    pins: dict[str, int | str | bool] = {"tp": 1, "pp": 1, "cp": 1, "dp_replicate": 1, "zero_stage": 1}
     return Problem(
         model=make_model(4),
         cluster=make_cluster(32, devices_per_node=4),
