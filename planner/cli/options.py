@@ -23,11 +23,12 @@ class PrecisionName(StrEnum):
 
 
 class ObjectiveChoice(StrEnum):
-    """What the search minimises."""
+    """What the search minimises, or of tokens a day finds the most."""
 
     STEP_TIME = "step_time"
     DEVICES = "devices"
     COST = "cost"
+    TOKENS_PER_DAY = "tokens_per_day"
 
 
 class PreferChoice(StrEnum):
@@ -111,7 +112,19 @@ Sequences = Annotated[
         " with packing=concatenated|greedy|balanced (default: each sequence is one document).",
     ),
 ]
-Objective = Annotated[ObjectiveChoice, typer.Option("--objective", help="What to minimise.")]
+Objective = Annotated[
+    ObjectiveChoice,
+    typer.Option("--objective", help="What to minimise; tokens_per_day: the most, with failures and spare nodes."),
+]
+Reliability = Annotated[
+    str | None,
+    typer.Option(
+        "--reliability",
+        metavar="K=V,...",
+        help="For --objective tokens_per_day: storage_bandwidth_bytes_per_s=2e12,repair_hours=48, and what else"
+        " `meshwright goodput` takes.",
+    ),
+]
 Price = Annotated[
     float | None, typer.Option("--price", metavar="X", help="Price of a device hour, for --objective cost.")
 ]

@@ -36,6 +36,7 @@ class SpaceFlags:
     price: float | None = None
     fits: float | None = None
     prefer: PreferChoice = PreferChoice.FASTEST
+    reliability: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +163,40 @@ def chance(fits: float | None) -> None:
 def read_objective(space: SpaceFlags) -> Objective:
     """What is minimised and preferred.  Raises DocumentInvalid for a price that is no price."""
     from planner.question.problem import Objective
+    from profiles.validation import read_document
 
     positive(space.price, "--price")
     if space.price is not None and space.objective is not ObjectiveChoice.COST:
         raise DocumentInvalid(
             "a price matters only to the cost objective", where="--price", hint="add --objective cost, or drop --price"
         )
-    return Objective(minimize=space.objective.value, price_per_device_hour=space.price, prefer=space.prefer.value)
+    wanted = space.objective is ObjectiveChoice.TOKENS_PER_DAY
+    if wanted != (space.reliability is not None):
+        raise DocumentInvalid(
+            "tokens a day and --reliability belong together",
+            where="--objective --reliability",
+            hint="--objective tokens_per_day --reliability storage_bandwidth_bytes_per_s=2e12,repair_hours=48",
+        )
+    said = {"minimize": space.objective.value, "price_per_device_hour": space.price, "prefer": space.prefer.value}
+    return read_document(Objective, said | _said_reliability(space.reliability), "objective")
+
+
+def _said_reliability(text: str | None) -> dict[str, Any]:
+    """``repair_hours=48,asynchronous=true`` as the part of an objective.  Raises DocumentInvalid."""
+    if text is None:
+        return {}
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(equals for _, equals, _ in pairs):
+        raise DocumentInvalid(f"{text!r} is no list of K=V", where="--reliability", hint="write it as repair_hours=48")
+    return {"reliability": {key.strip(): _plain(value.strip()) for key, _, value in pairs}}
+
+
+def _plain(text: str) -> float | bool | str:
+    """A number or a yes or no where it is one."""
+    try:
+        return {"true": True, "false": False}[text] if text in ("true", "false") else float(text)
+    except ValueError:
+        return text
 
 
 def whole_number(value: int | None, where: str) -> None:

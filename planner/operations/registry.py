@@ -12,6 +12,7 @@ from planner.operations.drawings import LEANING, MESH, REPORT, STEP, TIMELINE
 from planner.operations.emit import EMIT
 from planner.operations.estimate import ESTIMATE
 from planner.operations.explain import EXPLAIN
+from planner.operations.goodput import GOODPUT
 from planner.operations.labels import GET_LABEL, PUT_LABEL
 from planner.operations.memory import MEMORY
 from planner.operations.models import GET_MODEL, LIST_MODELS
@@ -36,6 +37,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     LIST_PLANS,
     EXPLAIN,
     SENSITIVITY,
+    GOODPUT,
     DIFF,
     REPLAN,
     EMIT,

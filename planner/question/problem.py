@@ -11,12 +11,13 @@ from planner.model.spec import ModelSpec
 from planner.question.agreement import contradictions
 from planner.question.factors import AppliedCalibration
 from planner.question.older_documents import constraints_of_today, problem_of_today
+from planner.question.reliability import Reliability
 from planner.question.work_kind import WorkKind
 from profiles.cluster import Cluster
 from profiles.document import Document
 from profiles.prediction.reference import ProfileReference
 
-ObjectiveName = Literal["step_time", "devices", "cost"]
+ObjectiveName = Literal["step_time", "devices", "cost", "tokens_per_day"]
 Preference = Literal["recommended", "fastest"]
 
 ANY = "any"
@@ -98,7 +99,10 @@ class Constraints(Document):
 
 
 class Objective(Document):
-    """What is minimised: step time, devices (under a time or rate target), or cost per token."""
+    """What is best: the least step time, devices (for a target) or cost per token, or the most tokens a day.
+
+    Tokens a day count failures (``reliability``): devices that no plan uses stand by as spare nodes.
+    """
 
     schema_version: Literal[1] = 1
     minimize: ObjectiveName = "step_time"
@@ -109,6 +113,22 @@ class Objective(Document):
         description="recommended: of the plans that the model cannot tell from the fastest one, the surest to fit, then"
         " the simplest; absent = fastest, which is what questions of earlier versions mean",
     )
+    reliability: Reliability | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="tokens_per_day objective only: storage, failures, repairs",
+    )
+
+    @model_validator(mode="after")
+    def _reliability_of_tokens(self) -> Self:
+        wanted = self.minimize == "tokens_per_day"
+        if wanted and self.reliability is None:
+            raise ValueError("tokens_per_day needs reliability: at least its storage_bandwidth_bytes_per_s")
+        if not wanted and self.reliability is not None:
+            raise ValueError(f"reliability is for tokens_per_day: {self.minimize} does not count failures")
+        if self.reliability is not None and self.reliability.spare_nodes is not None:
+            raise ValueError("reliability: spare_nodes is what tokens_per_day finds; leave it out")
+        return self
 
 
 class Problem(Document):

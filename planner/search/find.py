@@ -5,6 +5,7 @@ By what is minimised:
 ``step_time``  the fastest plan on all devices of the cluster
 ``devices``    the fewest devices that reach a step time or token rate
 ``cost``       the cheapest plan per token over all device counts that the cluster can be cut to
+``tokens_per_day``  the most tokens a day with failures: which nodes train and which stand by
 
 By ``objective.prefer`` the plan is the fastest one itself, or the recommended one near it with the fastest beside it
 (``planner.search.recommend``).  The proof is of the fastest; ``status`` and ``gap`` are the plan's.
@@ -29,6 +30,7 @@ from planner.search.assemble_plan import assemble_plan
 from planner.search.beside import Beside, can_fork
 from planner.search.device_counts import cheapest, fewest_devices, slowest_allowed_s, too_slow
 from planner.search.infeasible import needed_share, no_feasible_plan
+from planner.search.most_tokens import most_tokens
 from planner.search.options import Progress, SearchOptions
 from planner.search.other_degrees import find_alternatives
 from planner.search.recommend import recommended
@@ -52,6 +54,8 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
         several = options.compare and len(asked_software(problem)) > 1
         chosen = preferring(problem.objective.prefer, found.problem)
         return plan_on_all_devices(chosen, options, progress) if several or chosen != found.problem else found
+    if problem.objective.minimize == "tokens_per_day":
+        return most_tokens(problem, options, progress, plan_on_all_devices)
     plan = plan_on_all_devices(problem, options, progress)
     target_s = slowest_allowed_s(problem)
     if plan.step_time_s > target_s:

@@ -50,7 +50,7 @@ def recheck_plan(plan: Plan, asked: Problem) -> None:
 
 
 def _question(plan: Plan, asked: Problem) -> Iterator[str]:
-    """Is it the question that was asked?  Fewer devices are an answer only where devices or cost are minimised."""
+    """Is it the question that was asked?  Fewer devices are no answer where step time is minimised."""
     answered = plan.problem
     if software_of(plan) not in asked_software(asked):
         yield f"it is a plan of {plan.backend}, which was not asked"

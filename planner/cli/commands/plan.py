@@ -94,6 +94,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     calibration: flags.Calibration = None,
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
     price: flags.Price = None,
+    reliability: flags.Reliability = None,
     max_step_time: flags.MaxStepTime = None,
     min_tokens_per_s: flags.MinTokensPerSecond = None,
     pin: flags.Pin = None,
@@ -133,7 +134,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
         require_files_of_best(
             emitted := parse_emitted(emit), backends := parse_backends(software_of(backend, script, job))
         )
-        limits = (max_step_time, min_tokens_per_s, objective, price, fits, prefer)
+        limits = (max_step_time, min_tokens_per_s, objective, price, fits, prefer, reliability)
         space = SpaceFlags(_pins(pin), parse_forbids(forbid or (), "--forbid"), backends, memory_margin, *limits)
         asked = ProblemFlags(reference, cluster, devices, work, space, profile, calibration, job)
         wanted = Wanted(emitted, launcher, out, plan_out, trace, full, quiet, output, shown_beside(script, job, quiet))

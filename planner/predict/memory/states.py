@@ -73,6 +73,27 @@ def _kept_twice_bytes(workload: Workload) -> float:
     return WEIGHT_BYTES if whole and workload.precision == "bf16" else 0.0
 
 
+def checkpoint_bytes(workload: Workload, zero_stage: int, optimizer_offload: bool, framework: Physics) -> float:
+    """Bytes of one parameter in a checkpoint that a run can go on from: weight, master weight and moments, each once.
+
+    Where the parameters are their own fp32 masters there is no second copy: PyTorch FSDP, MaxText (``weight_dtype``
+    float32, configs/base.yml:174).  Megatron-LM saves the 16-bit model and, of its distributed optimizer, ``param``
+    (fp32) and moments (core/optimizer/distrib_optimizer.py:1703, 2518; d98e8a64); DeepSpeed the fp32 groups with the
+    base optimizer's state and, below ZeRO-3, the 16-bit module (runtime/zero/stage_1_and_2.py:2174, stage3.py:2558;
+    38327e07): the module of ZeRO-3 has emptied parameters.  Gradients are not saved.
+    """
+    zero, offload = np.array([zero_stage]), np.array([int(optimizer_offload)])
+    emptied = by_deepspeed(framework, zero, offload) & (zero >= 3)
+    once = bool((_own_masters(framework, zero, offload) | emptied)[0])
+    return optimizer_bytes(workload) + (0.0 if once else WEIGHT_BYTES)
+
+
+def _own_masters(framework: Physics, zero: Ints, optimizer_offload: Ints) -> Mask:
+    """Rows whose sharded parameters are fp32 and their own master copy: [R]."""
+    own: Mask = framework.fp32_shards & (zero >= 2) & ~by_deepspeed(framework, zero, optimizer_offload)
+    return own
+
+
 def state_bytes(
     workload: Workload, zero: Ints, shards: Array, optimizer_offload: Ints, framework: Physics = TUNED
 ) -> StateBytes:
@@ -88,7 +109,7 @@ def state_bytes(
     on_host = (optimizer_bytes(workload) + kind.widest_bytes - kind.matrix_bytes) / split
     remainder = framework.master_remainders & (workload.optimizer in REDUCED) & (zero == 1) & (optimizer_offload == 0)
     optimizer = optimizer - np.where(remainder, _kept_twice_bytes(workload), 0.0) / split
-    fsdp = framework.fp32_shards & (zero >= 2) & ~by_deepspeed(framework, zero, optimizer_offload)
+    fsdp = _own_masters(framework, zero, optimizer_offload)
     gradient = np.where(fsdp, MASTER_BYTES, gradient_bytes(workload))
     return StateBytes(
         weights=WEIGHT_BYTES / np.where(zero >= 3, np.where(fsdp, np.inf, shards), 1.0),
