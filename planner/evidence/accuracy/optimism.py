@@ -19,6 +19,12 @@ run itself, so that what the cost model gets wrong of that run is told apart fro
     optimism = predicted * (as_planned / predicted) * (optimism / as_planned)
 
 are the cost model on that run, the other software and the other strategy; the least of them names the ``cause``.
+
+The measure mixes two things that ``views`` tells apart: how well the best measured run itself is predicted (a pick that
+copied it would have that optimism), and what the pick promises beyond it (both predicted: the cost model's error of the
+run cancels).  ``untried`` names what the pick does and no run of its source ever did: no published time can say whether
+that holds.  ``strategies``: how many different ones the runs of the question have; one alone was chosen by nobody's
+measurement.
 """
 
 from __future__ import annotations
@@ -26,8 +32,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from planner.backends.registry import backends, software
@@ -52,6 +58,12 @@ COMPARED = ("tp", "cp", "pp", "vpp", "ep", "etp", "dp_shard", "micro_batch_size"
 ROW_FIELDS = {"vpp": "vpp", "schedule": "vpp", "micro_batch_size": "mbs", "recompute": "recompute"}
 """Columns that sources often leave blank, by what is compared."""
 NOT_STATED = " (not stated)"
+MECHANISMS = ("zero_stage", "recompute", "schedule")
+"""Of these each value is another code path."""
+DEGREES = ("tp", "cp", "pp", "vpp", "ep", "etp")
+"""Of these one alone is another code path: degree 1 is the absence of it."""
+UNKNOWN = "?"
+"""Among the tried values of a field that a run of the source leaves blank: it may have been any."""
 USUAL_BACKEND = "megatron"
 LLAMA = re.compile(r"llama-?[23]", re.IGNORECASE)
 """Names of models whose family, which a row does not state, is Llama's: back-ends that build by family take it."""
@@ -64,6 +76,8 @@ class Question:
     runs: tuple[MappedRun, ...]
     held: str = ""
     """Recompute that every run of the source has; "" where it was varied or is not stated."""
+    tried: Mapping[str, frozenset[object]] = field(default_factory=dict)
+    """Values that runs of the source have, by field of a strategy."""
 
     @property
     def name(self) -> str:
@@ -114,13 +128,15 @@ class Optimism:
     free: float | None = None
     as_planned: float | None = None
     cause: str = ""
+    strategies: int = 1
+    untried: str = ""
 
 
 def tuned_questions(runs: Iterable[MappedRun], most_each: int = QUESTIONS_EACH) -> list[Question]:
     """Questions of tuned tables on a node or more; at most so many of a source, drawn by a hash of their names."""
     members: dict[tuple[object, ...], list[MappedRun]] = {}
     runs = list(runs)
-    held = _held(runs)
+    held, tried = _held(runs), _tried(runs)
     for run in runs:
         if not asked(run):
             continue
@@ -128,9 +144,10 @@ def tuned_questions(runs: Iterable[MappedRun], most_each: int = QUESTIONS_EACH) 
         workload = run.workload.model_dump_json(exclude={"gradient_dtype"})
         key = (run.model.model_dump_json(), id(run.cluster), workload, run.arithmetic)
         members.setdefault((*key, _backend(run.flavour.backend), run.strategy.global_batch_size), []).append(run)
-    questions = [
-        Question(tuple(sorted(each, key=_seconds)), held[source_group(each[0].row.source)]) for each in members.values()
-    ]
+    questions = []
+    for each in members.values():
+        source = source_group(each[0].row.source)
+        questions.append(Question(tuple(sorted(each, key=_seconds)), held[source], tried[source]))
     questions.sort(key=lambda each: hashlib.sha256(each.name.encode()).hexdigest())
     asked_of: Counter[str] = Counter()
     drawn = []
@@ -153,6 +170,33 @@ def _held(runs: Iterable[MappedRun]) -> dict[str, str]:
         stated = run.strategy.recompute if run.row.recompute or run.flavour.recompute else ""
         policies.setdefault(source_group(run.row.source), set()).add(stated)
     return {source: next(iter(found)) if len(found) == 1 else "" for source, found in policies.items()}
+
+
+def _tried(runs: Iterable[MappedRun]) -> dict[str, dict[str, frozenset[object]]]:
+    """Values of mechanisms and degrees that the runs of each source have; ``UNKNOWN`` where one leaves its blank."""
+    found: dict[str, dict[str, set[object]]] = {}
+    for run in runs:
+        fields = found.setdefault(source_group(run.row.source), {})
+        for name in (*MECHANISMS, *DEGREES):
+            fields.setdefault(name, set()).add(UNKNOWN if _blank(run, name) else getattr(run.strategy, name))
+    return {source: {name: frozenset(values) for name, values in fields.items()} for source, fields in found.items()}
+
+
+def _blank(run: MappedRun, name: str) -> bool:
+    return name in ROW_FIELDS and not getattr(run.row, ROW_FIELDS[name])
+
+
+def untried(picked: Mapping[str, object], tried: Mapping[str, frozenset[object]]) -> list[str]:
+    """What a strategy does that no run of the source did, of which the source states what every run did."""
+    news = []
+    for name in (*MECHANISMS, *DEGREES):
+        value, known = picked.get(name), tried.get(name, frozenset())
+        absent = name in DEGREES and value == 1
+        same_path = name in DEGREES and known != {1}
+        if value is None or absent or same_path or not known or value in known or UNKNOWN in known:
+            continue
+        news.append(f"{name} {value}")
+    return news
 
 
 def asked(run: MappedRun) -> bool:
@@ -186,6 +230,27 @@ def optimism_data(runs: Sequence[MappedRun], predictions: Sequence[Prediction]) 
     }
 
 
+def views(questions: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """Ratios behind the measure, by what they are of; the first is the measure itself (answered questions only)."""
+    found = [each for each in questions if each["optimism"] is not None]
+
+    def optimisms(of: Iterable[Mapping[str, Any]]) -> list[float]:
+        return [each["optimism"] for each in of]
+
+    return {
+        "our pick, over the best measured": optimisms(found),
+        "of them, runs of two strategies or more": optimisms(each for each in found if each.get("strategies", 1) > 1),
+        "of them, the pick does nothing that is untried": optimisms(each for each in found if not each.get("untried")),
+        "of them, the pick does what no run of its source did": optimisms(
+            each for each in found if each.get("untried")
+        ),
+        "the best measured run itself, predicted over measured": [each["predicted"] for each in found],
+        "our pick over that run, both predicted": [
+            each["optimism"] / each["as_planned"] for each in found if each.get("as_planned")
+        ],
+    }
+
+
 def _answer(question: Question, predicted_s: dict[str, float]) -> Optimism:
     best = question.runs[0]
     measured_s = best.row.measured_step_s or 1.0
@@ -197,6 +262,7 @@ def _answer(question: Question, predicted_s: dict[str, float]) -> Optimism:
         "best_id": best.row.id,
         "predicted": predicted_s[best.row.id] / measured_s,
         "held": question.held,
+        "strategies": len({tuple(getattr(run.strategy, name) for name in COMPARED) for run in question.runs}),
     }
     plan = _pick(question.problem())
     free = _pick(question.problem(free=True)) if question.held else plan
@@ -206,6 +272,7 @@ def _answer(question: Question, predicted_s: dict[str, float]) -> Optimism:
     words = _differences(best, plan)
     optimism = plan.step_time_s / measured_s
     told["as_planned"] = _as_planned_s(best) / measured_s
+    told["untried"] = ", ".join(untried(plan.strategy, question.tried))
     if optimism < BELIEVABLE[0]:
         told["cause"] = low_pick_cause(told["predicted"], told["as_planned"], optimism, words)
     return Optimism(**told, optimism=optimism, differs=", ".join(words) or "the same strategy")
@@ -217,8 +284,7 @@ def _differences(best: MappedRun, plan: Plan) -> list[str]:
     for name in COMPARED:
         ran, picked = getattr(best.strategy, name), plan.strategy.get(name)
         if picked not in (None, ran):
-            blank = name in ROW_FIELDS and not getattr(best.row, ROW_FIELDS[name])
-            words.append(f"{name} {picked}{NOT_STATED}" if blank else f"{name} {picked} not {ran}")
+            words.append(f"{name} {picked}{NOT_STATED}" if _blank(best, name) else f"{name} {picked} not {ran}")
     return words
 
 

@@ -9,7 +9,7 @@ import pytest
 from planner.backends.nanotron.physics import NANOTRON_STALLING
 from planner.evidence.accuracy.fitted_rows import FittedRows
 from planner.evidence.accuracy.left_out import NEVER_USED, WITHOUT_ITS_CONSTANTS
-from planner.evidence.accuracy.optimism import low_pick_cause, optimism_data, tuned_questions
+from planner.evidence.accuracy.optimism import UNKNOWN, low_pick_cause, optimism_data, tuned_questions, untried, views
 from planner.evidence.accuracy.report import assess, report_data
 from planner.evidence.accuracy.report_tables import report_tables
 from planner.evidence.runs.prediction import map_rows, predict_rows, predict_runs
@@ -76,6 +76,33 @@ def test_our_pick_is_compared_with_the_best_of_the_tuned_runs() -> None:
 )
 def test_the_least_factor_is_the_cause(factors: tuple[float, float, float], words: list[str], cause: str) -> None:
     assert low_pick_cause(*factors, words) == cause
+
+
+@pytest.mark.parametrize(
+    ("picked", "news"),
+    [
+        ({"recompute": "none", "pp": 4, "zero_stage": 1}, ["recompute none"]),
+        ({"recompute": "full", "pp": 1, "zero_stage": 3}, ["zero_stage 3"]),
+        ({"recompute": "full", "cp": 2, "schedule": "interleaved"}, ["cp 2"]),
+    ],
+)
+def test_untried_is_what_no_run_of_the_source_did(picked: dict[str, object], news: list[str]) -> None:
+    """Another degree of what was tried is no other code path; a field that one run leaves blank may have been any."""
+    tried: dict[str, frozenset[object]] = {
+        "recompute": frozenset({"full"}),
+        "zero_stage": frozenset({1}),
+        "schedule": frozenset({UNKNOWN, "1f1b"}),
+        "pp": frozenset({1, 2}),
+        "cp": frozenset({1}),
+    }
+    assert untried(picked, tried) == news
+
+
+def test_the_views_tell_the_run_from_the_promise() -> None:
+    told = {"predicted": 0.8, "as_planned": 0.8, "optimism": 0.76, "strategies": 2, "untried": ""}
+    news = {"predicted": 1.0, "as_planned": 1.0, "optimism": 0.7, "strategies": 1, "untried": "cp 2"}
+    found = list(views([told, news, {**told, "optimism": None}]).values())
+    assert found == [[0.76, 0.7], [0.76], [0.76], [0.7], [0.8, 1.0], [pytest.approx(0.95), pytest.approx(0.7)]]
 
 
 @pytest.mark.parametrize(("second", "held"), [("full", "full"), ("none", ""), ("", "")])
