@@ -26,8 +26,12 @@ def question(**changes: Any) -> dict[str, Any]:
 
 @contextmanager
 def service(database: str, jobs: JobBoard | None = None, **changes: Any) -> Iterator[TestClient]:
-    """A client of a running service."""
-    settings = Settings(database=database, solver_processes=1, quick_processes=1, **changes)
+    """A client of a running service, whose searches become jobs only where a test asks for it or after two minutes.
+
+    On a machine that does much else the default of 10 s would make a job of a question that takes a fraction of one.
+    """
+    given = {"solver_processes": 1, "quick_processes": 1, "synchronous_s": 120.0} | changes
+    settings = Settings(database=database, **given)
     with TestClient(create_app(settings, jobs), base_url=ADDRESS, raise_server_exceptions=False) as client:
         yield client
 
