@@ -258,4 +258,4 @@ def _listed_groups(tier: NetworkTier, num_nodes: int) -> Ints:
 
 def _contains(outer: Ints, inner: Ints) -> bool:
     pairs = np.unique(np.stack([inner, outer]), axis=1)
-    return pairs.shape[1] == len(np.unique(inner))
+    return bool(pairs.shape[1] == len(np.unique(inner)))

@@ -39,7 +39,8 @@ def classes_of(fabric: Fabric, label: Ints) -> Ints:
         np.cumsum(_mixed(_mixed(colour.astype(np.uint64))[there] ^ weight), out=sums[1:])
         signature = sums[ends] - sums[ends - degree]
         _, colour = np.unique(_mixed(signature) ^ _mixed(~colour.astype(np.uint64)), return_inverse=True)
-    return colour.astype(np.int64)
+    found_classes: Ints = colour.astype(np.int64)
+    return found_classes
 
 
 def folded(fabric: Fabric, label: Ints) -> tuple[nx.Graph, Ints]:
@@ -76,7 +77,7 @@ def folded(fabric: Fabric, label: Ints) -> tuple[nx.Graph, Ints]:
 
 
 def _sums(place: Ints, values: Floats, count: int) -> Floats:
-    return np.bincount(place, weights=values, minlength=count)
+    return np.bincount(place, weights=values, minlength=count).astype(np.float64)
 
 
 def _mixed(words: _Words) -> _Words:

@@ -82,7 +82,7 @@ def joined(loads: Sequence[Load]) -> Load:
     return Load(
         np.concatenate([each.link for each in loads]),
         np.concatenate([each.collective + first for each, first in zip(loads, before, strict=False)]),
-        np.concatenate([each.amount for each in loads]),
+        np.concatenate([each.amount for each in loads]).astype(np.float64),
         int(before[-1]),
     )
 
