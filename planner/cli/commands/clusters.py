@@ -41,6 +41,9 @@ def list_builtin(server: flags.Server = None, output: flags.Output = OutputForma
 def show(
     cluster: Reference,
     devices: flags.Devices = None,
+    fabric: Annotated[
+        bool, typer.Option("--fabric", help="The fabric as a graph: bisection, rails, what a lost link costs.")
+    ] = False,
     server: flags.Server = None,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
@@ -57,6 +60,13 @@ def show(
     the_cluster = read_document(Cluster, found.document, f"{service.address} {cluster}")
     if devices is not None:
         the_cluster = scale_cluster(the_cluster, devices)
+    if fabric:
+        from planner.answers.views.fabric import fabric_view
+        from planner.cli.render.fabric import fabric_tables
+
+        view = fabric_view(the_cluster)
+        write_answer(view.model_dump(mode="json"), output, lambda: fabric_tables(view))
+        return
     data = {"num_devices": the_cluster.num_devices, **the_cluster.model_dump(mode="json")}
     write_answer(data, output, lambda: _show_tables(the_cluster))
 

@@ -63,6 +63,9 @@ def list_stored(  # noqa: PLR0917  # a flag is an argument
 def show(
     plan: PlanReference,
     full: Annotated[bool, typer.Option("--full", help="JSON and YAML: with the embedded problem.")] = False,
+    fabric: Annotated[
+        bool, typer.Option("--fabric", help="Its fabric instead: what each axis gets beside the others, losses.")
+    ] = False,
     database: Database = None,
     server: Server = None,
     output: Output = OutputFormat.TABLE,
@@ -71,6 +74,13 @@ def show(
     from planner.cli.plan_answer import answer_data, answer_tables
 
     the_plan = _plan(plan, database, server)
+    if fabric:
+        from planner.answers.views.fabric import plan_fabric_view
+        from planner.cli.render.fabric import fabric_tables
+
+        view = plan_fabric_view(the_plan)
+        write_answer(view.model_dump(mode="json"), output, lambda: fabric_tables(view))
+        return
     write_answer(answer_data(the_plan, full=full), output, lambda: answer_tables(the_plan))
 
 
