@@ -1,10 +1,13 @@
 """A good plan quickly: from a narrow space, bounded over the whole one.
 
 A scheduler that compares twenty allocations cannot wait for twenty proofs.  The narrow space leaves out what is rarely
-worth much or rarely needed (context parallelism, offload, replicated sharding, other axis orders, larger
-micro-batches), so it is searched whole in a fraction of the time.  The bound is that of the whole declared space: the
-gap says honestly how much better another plan could be.  Where nothing narrow fits, the whole space is searched for
-what time is left.
+worth much or rarely needed (context parallelism, offload, replicated sharding, other axis orders), so it is searched
+whole in a fraction of the time.  Micro-batches may have any size: the fastest plan that was found cuts the larger ones
+at once where they do not pay, and a back-end may need them (one micro-batch a step, for example).  The bound is that of
+the whole declared space: the gap says honestly how much better another plan could be.  Where nothing narrow fits, the
+whole space is searched for what time is left.
+
+``closer_plan`` closes that gap as far as its time goes: it searches the whole space below the quick plan's step time.
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ from planner.search.search_result import SearchResult
 from planner.search.spelled import as_spelled
 
 LEFT_OUT = ("cp", "activation_offload", "optimizer_offload", "dp_replicate")
-HELD: dict[str, Any] = {"axis_order": "tp-cp-ep-dp-pp", "micro_batch_size": 1}
-PROOF = "the best of a narrow space (no cp, no offload, micro-batches of one); the lower bound is of the whole space"
+HELD: dict[str, Any] = {"axis_order": "tp-cp-ep-dp-pp"}
+PROOF = "the best of a narrow space (no cp, no offload, no replicated sharding); the lower bound is of the whole space"
 PROOF_OF_ALL = "nothing narrow fits; the whole space was searched as long as time was"
 
 
@@ -107,8 +110,6 @@ def narrowed(constraints: Constraints) -> Constraints:
     """The constraints with more left out; what was pinned stays as it was said."""
     pins = {**HELD, **constraints.pins}
     forbids = {*constraints.forbids, *(name for name in LEFT_OUT if name not in constraints.pins)}
-    if "num_microbatches" in constraints.pins and "micro_batch_size" not in constraints.pins:
-        del pins["micro_batch_size"]
     return constraints.model_copy(update={"pins": pins, "forbids": tuple(sorted(forbids))})
 
 
