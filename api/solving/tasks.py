@@ -95,7 +95,16 @@ def quick_plan(payload: Payload, watch: Watch) -> bytes:
 
     left_s = max(watch.left_s, 0.01)
     problem = Problem.model_validate(payload["problem"])
-    return _document(_proved(plan_quickly(problem, min(left_s, payload["most_s"])), problem))
+    return _document(_proved(plan_quickly(problem, min(left_s, payload["most_s"]), payload.get("seed", 0)), problem))
+
+
+def closer_plan(payload: Payload, watch: Watch) -> bytes:
+    """A quick plan, or a faster one, with a closer bound; and whether more time may find more."""
+    from planner.answers.throughput.quick_plan import closer_plan as plan_closer
+
+    plan = _plan(payload)
+    found, more = plan_closer(plan, min(max(watch.left_s, 0.01), payload["most_s"]), payload["seed"])
+    return _json({"plan": _proved(found, plan.problem).model_dump(mode="json"), "more": more})
 
 
 def cluster_completion(payload: Payload, watch: Watch) -> bytes:
@@ -130,6 +139,7 @@ TASKS: dict[str, Task] = {
     READ_SCRIPT.task: script,
     "emission": emission,
     "quick_plan": quick_plan,
+    "closer_plan": closer_plan,
     "cluster_completion": cluster_completion,
     "measurement_import": measurement_import,
 }

@@ -131,9 +131,15 @@ class ThroughputQuestion(Document):
     pools: tuple[PoolPart, ...] = Field(default=(), max_length=1_000, description="device kinds to compare, one by one")
     workload: Workload
     constraints: Constraints = Constraints()
+    objective: Objective = Field(
+        default=Objective(), description="its price counts; at one number of devices every objective takes the fastest"
+    )
     profile: Name = "none"
+    calibration: CalibrationPart | None = Field(default=None, description="factors that correct the predictions")
     price_per_device_hour: float | None = Field(default=None, gt=0, description="else the cluster's own price")
     budget_s: float = Field(default=2.0, gt=0, le=60, description="wall time for the whole answer")
+    time_limit_s: float | None = Field(default=None, gt=0, le=60, description="the most for one search of one row")
+    seed: int = Field(default=0, ge=0, lt=2**31)
 
     @model_validator(mode="before")
     @classmethod

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from planner.answers.throughput.curve import Throughput, throughput_curve
 from planner.operations.operation import Operation, Session
 from planner.question.problem import Problem
@@ -17,6 +19,8 @@ class ThroughputRequest(Document):
     device_counts: tuple[int, ...]
     price_per_device_hour: float | None = None
     budget_s: float = 10.0
+    time_limit_s: float | None = Field(default=None, description="the most for one search of one row")
+    seed: int = 0
 
 
 def _work(session: Session, asked: ThroughputRequest) -> Throughput:
@@ -24,6 +28,8 @@ def _work(session: Session, asked: ThroughputRequest) -> Throughput:
         session.problem(asked.question),
         asked.device_counts,
         budget_s=asked.budget_s,
+        most_s=asked.time_limit_s,
+        seed=asked.seed,
         price_per_device_hour=asked.price_per_device_hour,
         known=session.known,
         keep=lambda plan: session.keep(plan, None),
@@ -34,8 +40,9 @@ THROUGHPUT = Operation(
     name="create_throughput",
     summary="How fast on each of these device counts or pools?",
     description="Fits or not, step time, tokens a second and cost of each, in one call.\n\nA stored proof answers"
-    " first; else a narrow search does, and the gap to the bound of the whole space says how much\nbetter another"
-    " plan could be.  What the budget does not decide has `fits: null`.",
+    " first; else a narrow search does, and what is left of the budget\ncloses the widest gaps to the bound of the"
+    " whole space, which says how much better another plan could be.\nWhat the budget does not decide has"
+    " `fits: null`.",
     request=ThroughputRequest,
     answer=Throughput,
     work=_work,
@@ -44,7 +51,7 @@ THROUGHPUT = Operation(
     tag="elastic",
     scope="plan",
     served="own",
-    question_parts=("model", "cluster", "workload", "constraints", "profile"),
+    question_parts=("model", "cluster", "workload", "constraints", "objective", "profile", "calibration"),
     changes=True,
     command="throughput",
 )

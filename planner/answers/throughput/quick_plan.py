@@ -1,15 +1,19 @@
 """A good plan quickly: from a narrow space, bounded over the whole one.
 
 A scheduler that compares twenty allocations cannot wait for twenty proofs.  The narrow space leaves out what is rarely
-worth much or rarely needed (context parallelism, offload, replicated sharding, other axis orders, larger
-micro-batches), so it is searched whole in a fraction of the time.  The bound is that of the whole declared space: the
-gap says honestly how much better another plan could be.  Where nothing narrow fits, the whole space is searched for
-what time is left.
+worth much or rarely needed (context parallelism, offload, replicated sharding, other axis orders), so it is searched
+whole in a fraction of the time.  Micro-batches may have any size: the fastest plan that was found cuts the larger ones
+at once where they do not pay, and a back-end may need them (one micro-batch a step, for example).  The bound is that of
+the whole declared space: the gap says honestly how much better another plan could be.  Where nothing narrow fits, the
+whole space is searched for what time is left.
+
+``closer_plan`` closes that gap as far as its time goes: it searches the whole space below the quick plan's step time.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +33,14 @@ from planner.search.search_result import SearchResult
 from planner.search.spelled import as_spelled
 
 LEFT_OUT = ("cp", "activation_offload", "optimizer_offload", "dp_replicate")
-HELD: dict[str, Any] = {"axis_order": "tp-cp-ep-dp-pp", "micro_batch_size": 1}
-PROOF = "the best of a narrow space (no cp, no offload, micro-batches of one); the lower bound is of the whole space"
+HELD: dict[str, Any] = {"axis_order": "tp-cp-ep-dp-pp"}
+PROOF = "the best of a narrow space (no cp, no offload, no replicated sharding); the lower bound is of the whole space"
 PROOF_OF_ALL = "nothing narrow fits; the whole space was searched as long as time was"
+PROOF_OF_WHOLE = "no strategy of the whole space is below the lower bound, which its search showed"
+PROOF_IN_TIME = "the whole space was searched as long as time was: the lower bound is that of what was not examined"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Candidate:
     """A back-end that may run the question."""
 
@@ -45,12 +51,55 @@ class _Candidate:
     """No strategy of its whole space is faster."""
 
 
-def quick_plan(problem: Problem, time_limit_s: float) -> Plan:
+def quick_plan(problem: Problem, time_limit_s: float, seed: int = 0) -> Plan:
     """A good plan on all devices of the problem, with the bound of the whole space.
 
     Raises NoFeasiblePlan when nothing fits, BudgetSpent when that could not be decided in time.
     """
     end_s = time.monotonic() + time_limit_s
+    candidates = _candidates(problem)
+    undecided = False
+    for narrow, proof in ((True, PROOF), (False, PROOF_OF_ALL)):
+        found, results = _fastest(candidates, end_s, Incumbent(), seed, narrow=narrow)
+        if found is not None:
+            return _plan(problem, *found, min(each.bound_s for each in candidates), proof)
+        undecided = not all(each.complete for each in results)
+    if undecided:
+        raise BudgetSpent("whether it fits was not decided in time", hint="allow more time, or ask for a plan")
+    raise NoFeasiblePlan(
+        f"no strategy fits on {problem.cluster.num_devices:,} devices",
+        binding="device memory",
+        relaxations=("offer more devices or more memory",),
+    )
+
+
+def closer_plan(plan: Plan, time_limit_s: float, seed: int = 0) -> tuple[Plan, bool]:
+    """The fastest plan of the whole space that the time suffices for, and whether more time may find more.
+
+    ``plan``: a quick plan of the question, below whose step time is searched; where nothing is faster it comes back
+    with the bound that this shows.
+    """
+    end_s = time.monotonic() + time_limit_s
+    candidates = _candidates(plan.problem)
+    found, results = _fastest(candidates, end_s, Incumbent(plan.step_time_s), seed, narrow=False)
+    more, bound_s = not all(each.complete for each in results), min(each.bound_s for each in candidates)
+    proof = PROOF_IN_TIME if more else PROOF_OF_WHOLE
+    if found is not None:
+        return _plan(plan.problem, *found, bound_s, proof), more
+    bound_s = min(max(bound_s, plan.lower_bound_s or 0.0), plan.step_time_s)
+    proved = _is_proved(bound_s, plan.step_time_s)
+    bound_s = plan.step_time_s if proved else bound_s
+    closer = {
+        "status": "optimal" if proved else "feasible",
+        "lower_bound_s": bound_s,
+        "gap": 1.0 - bound_s / plan.step_time_s,
+        "search": _report(results, proof),
+    }
+    return plan.model_copy(update=closer), more
+
+
+def _candidates(problem: Problem) -> list[_Candidate]:
+    """The back-ends that may run the question, the most promising first.  Raises NoFeasiblePlan without one."""
     candidates, refused = list[_Candidate](), list[str]()
     for each in asked_software(problem):
         own = inside(problem, each)
@@ -66,27 +115,17 @@ def quick_plan(problem: Problem, time_limit_s: float) -> Plan:
             binding="rules of the back-ends",
             relaxations=("choose another --backend",),
         )
-    candidates.sort(key=lambda each: each.bound_s)
-    bound_s, undecided = candidates[0].bound_s, False
-    for narrow, proof in ((True, PROOF), (False, PROOF_OF_ALL)):
-        found, results = _fastest(candidates, end_s, narrow)
-        if found is not None:
-            return _plan(problem, *found, bound_s, proof)
-        undecided = not all(each.complete for each in results)
-    if undecided:
-        raise BudgetSpent("whether it fits was not decided in time", hint="allow more time, or ask for a plan")
-    raise NoFeasiblePlan(
-        f"no strategy fits on {problem.cluster.num_devices:,} devices",
-        binding="device memory",
-        relaxations=("offer more devices or more memory",),
-    )
+    return sorted(candidates, key=lambda each: each.bound_s)
 
 
 def _fastest(
-    candidates: Sequence[_Candidate], end_s: float, narrow: bool
+    candidates: Sequence[_Candidate], end_s: float, incumbent: Incumbent, seed: int, *, narrow: bool
 ) -> tuple[tuple[_Candidate, SearchResult] | None, list[SearchResult]]:
-    """The fastest plan of all back-ends, and what each search gave; a slower back-end is left at once."""
-    incumbent, found, results = Incumbent(), None, []
+    """The fastest plan of all back-ends below the incumbent, and what each search gave.
+
+    A slower back-end is left at once.  A search of the whole space raises the bounds of the candidates.
+    """
+    found, results = None, []
     for each in candidates:
         own = each.problem
         if narrow:
@@ -94,12 +133,14 @@ def _fastest(
         if each.bound_s >= incumbent.step_time_s:
             break
         left_s = max(end_s - time.monotonic(), 0.01)
-        search = Search(own, each.hardware, SearchOptions(top_k=0, time_limit_s=left_s))
+        search = Search(own, each.hardware, SearchOptions(top_k=0, time_limit_s=left_s, seed=seed))
         search.incumbent, search.near = incumbent, 1.0
         results.append(search.run())
         best = results[-1].best
         if best is not None and best.step_time_s <= incumbent.step_time_s:
             found = each, results[-1]
+        if not narrow:
+            each.bound_s = max(each.bound_s, results[-1].lower_bound_s)
     return found, results
 
 
@@ -107,8 +148,6 @@ def narrowed(constraints: Constraints) -> Constraints:
     """The constraints with more left out; what was pinned stays as it was said."""
     pins = {**HELD, **constraints.pins}
     forbids = {*constraints.forbids, *(name for name in LEFT_OUT if name not in constraints.pins)}
-    if "num_microbatches" in constraints.pins and "micro_batch_size" not in constraints.pins:
-        del pins["micro_batch_size"]
     return constraints.model_copy(update={"pins": pins, "forbids": tuple(sorted(forbids))})
 
 
@@ -121,14 +160,7 @@ def _plan(problem: Problem, found: _Candidate, result: SearchResult, bound_s: fl
     best = result.best
     assert best is not None
     bound_s = min(bound_s, best.step_time_s)
-    proved = bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
-    report = SearchReport(
-        enumerated=result.enumerated,
-        pruned={reason: count for reason, count in sorted(result.pruned.items()) if count},
-        bounded=result.bounded,
-        evaluated=result.evaluated,
-        proof=proof,
-    )
+    proved = _is_proved(bound_s, best.step_time_s)
     return assemble_plan(
         problem,
         found.hardware,
@@ -136,5 +168,21 @@ def _plan(problem: Problem, found: _Candidate, result: SearchResult, bound_s: fl
         software=found.software,
         status="optimal" if proved else "feasible",
         lower_bound_s=best.step_time_s if proved else bound_s,
-        report=report,
+        report=_report([result], proof),
+    )
+
+
+def _is_proved(bound_s: float, step_time_s: float) -> bool:
+    return bound_s >= step_time_s * (1 - OPTIMAL_GAP)
+
+
+def _report(results: Sequence[SearchResult], proof: str) -> SearchReport:
+    """What the searches looked at."""
+    pruned = sum((each.pruned for each in results), Counter[str]())
+    return SearchReport(
+        enumerated=sum(each.enumerated for each in results),
+        pruned=dict(sorted(pruned.items())),
+        bounded=sum(each.bounded for each in results),
+        evaluated=sum(each.evaluated for each in results),
+        proof=proof,
     )

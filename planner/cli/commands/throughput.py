@@ -33,6 +33,10 @@ Price = Annotated[
     float | None, typer.Option("--price", metavar="X", help="Price of a device hour (default: the cluster's own).")
 ]
 Budget = Annotated[float, typer.Option("--budget", metavar="SECONDS", help="Time for the whole answer, at most 60.")]
+Limit = Annotated[
+    float | None,
+    typer.Option("--time-limit", metavar="SECONDS", help="Of the budget, the most for one search of one number."),
+]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the plans in the database.")]
 
 
@@ -48,6 +52,7 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     devices: Counts,
     work: WorkloadFlags = NOTHING_SAID,
     profile: flags.Profile = "auto",
+    calibration: flags.Calibration = None,
     price: Price = None,
     max_step_time: flags.MaxStepTime = None,
     min_tokens_per_s: flags.MinTokensPerSecond = None,
@@ -57,6 +62,8 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     memory_margin: flags.MemoryMargin = None,
     fits: flags.Fits = None,
     budget: Budget = 10.0,
+    time_limit: Limit = None,
+    seed: flags.Seed = 0,
     no_store: NoStore = False,
     database: flags.Database = None,
     server: flags.Server = None,
@@ -78,14 +85,20 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
         min_tokens_per_s,
         fits=fits,
     )
-    asked = ProblemFlags(model, cluster, None, work, space, profile)
+    positive(time_limit, "--time-limit")
+    asked = ProblemFlags(model, cluster, None, work, space, profile, calibration)
     from planner.cli.question import question_of
     from planner.operations.throughput import THROUGHPUT, ThroughputRequest
 
     unknown = {"--no-store": no_store}
     with opened_service(server, database, only_here=unknown, instead="plan on this machine") as service:
         wanted = ThroughputRequest(
-            question=question_of(service, asked), device_counts=counts, price_per_device_hour=price, budget_s=budget
+            question=question_of(service, asked),
+            device_counts=counts,
+            price_per_device_hour=price,
+            budget_s=budget,
+            time_limit_s=time_limit,
+            seed=seed,
         )
         found = service.call(THROUGHPUT, wanted, keep=not no_store)
     if found.undecided:
@@ -106,7 +119,7 @@ def parse_counts(text: str) -> tuple[int, ...]:
 def _table(found: Throughput) -> Iterator[RenderableType]:
     from planner.cli.render.tables import table
 
-    head = (">devices", "fits", ">step", ">tokens/s", ">MFU", ">gap", ">cost of 1 M tokens", "plan", "why not")
+    head = (">devices", "fits", ">step", ">bound", ">tokens/s", ">MFU", ">gap", ">cost of 1 M tokens", "plan", "why")
     yield table(TITLE, head, [_row(point) for point in found.points])
 
 
@@ -115,16 +128,17 @@ def _row(point: ThroughputPoint) -> tuple[str, ...]:
 
     fits = {True: "yes", False: "no", None: "unknown"}[point.fits]
     if point.plan_id is None or point.step_time_s is None:
-        return (f"{point.num_devices:,}", fits, *[""] * 6, point.reason or "")
+        return (f"{point.num_devices:,}", fits, *[""] * 7, point.reason or "")
     cost = point.cost_per_million_tokens
     return (
         f"{point.num_devices:,}",
         fits if point.meets_target else "yes, too slow",
         seconds(point.step_time_s),
+        "" if point.lower_bound_s is None else seconds(point.lower_bound_s),
         count(point.tokens_per_s or 0.0),
         percent(point.model_flops_utilization or 0.0),
         "proved" if point.proved else percent(point.gap or 0.0),
         "" if cost is None else money(cost),
         short_id(point.plan_id),
-        "",
+        point.slower or "",
     )
