@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests import sampling
+from tests.checks import costs
 from tests.postgres_server import PostgresServer, server_programs
 from tests.validators import SharedWorkers
 from tests.warm_python.interpreters import WarmPythons
@@ -49,13 +50,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A quick run leaves out what is marked ``thorough``."""
-    if sampling.runs_whole():
+    """A quick run leaves out what is marked ``thorough``, and of dear tests what ``tests/checks/costs.py`` says.
+
+    Who names tests by their ids gets them.
+    """
+    if sampling.runs_whole() or any("::" in str(argument) for argument in config.invocation_params.args):
         return
-    left = [item for item in items if item.get_closest_marker("thorough")]
+    dear = costs.left_out(items)
+    left = [item for item in items if item.get_closest_marker("thorough") or item.nodeid in dear]
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        gone = set(left)
+        items[:] = [item for item in items if item not in gone]
 
 
 def pytest_report_header() -> str:
@@ -156,6 +162,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skip into a failure where the skipped thing must be there; say what repeats a sample that failed."""
     report = yield
+    if report.when == "call" and costs.RECORD in os.environ:
+        costs.record(report.nodeid, report.duration)
     if report.failed and getattr(getattr(item, "module", None), "drawn", None) is sampling.drawn:
         report.sections.append(("cases", sampling.words()))
     if report.skipped and not hasattr(report, "wasxfail"):

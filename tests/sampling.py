@@ -31,6 +31,9 @@ REPOSITORY = Path(__file__).parents[1]
 
 Case = TypeVar("Case")
 
+_kept: list[object] = []
+"""Every case that some matrix keeps."""
+
 
 def drawn(
     cases: Sequence[Case],
@@ -45,6 +48,7 @@ def drawn(
     Raises ``ValueError`` where a kept case is not in the matrix, or ``number`` is too small for those that must be in.
     """
     places = [_place(cases, case) for case in kept]
+    _kept.extend(kept)
     if runs_whole() or number >= len(cases):
         return list(cases)
     draw = random.Random(f"{run_seed()} {len(cases)} {number}")
@@ -60,6 +64,12 @@ def drawn(
         raise ValueError(f"{len(chosen)} cases are kept or the first of their kind, more than {number}")
     chosen.update([place for place in order if place not in chosen][: number - len(chosen)])
     return [cases[place] for place in sorted(chosen)]
+
+
+def is_kept(value: object) -> bool:
+    """Whether a matrix keeps this very case, or a number or name equal to it, in every sample."""
+    plain = isinstance(value, int | str) and not isinstance(value, bool)
+    return any(value is case or (plain and type(value) is type(case) and value == case) for case in _kept)
 
 
 def examples(whole: int, quick: int) -> int:

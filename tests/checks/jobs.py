@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from tests import sampling
 
 PYTHON = ".venv/bin/python"
 
@@ -97,6 +100,13 @@ STATIC = (
 )
 
 
+def screens_of_this_run() -> tuple[str, ...]:
+    """Playwright's share: a quick run takes one half of the files of screens, which one is the seed's choice."""
+    if sampling.runs_whole():
+        return ()
+    return (f"--shard={random.Random(f'screens {sampling.run_seed()}').randint(1, 2)}/2",)
+
+
 def jobs_of(name: str, workers: int) -> tuple[Job, ...]:
     """The jobs of ``make check`` and ``make test``; ``workers`` is the number of processes that compute."""
     if name == "check":
@@ -107,7 +117,12 @@ def jobs_of(name: str, workers: int) -> tuple[Job, ...]:
         *STATIC,
         tests("computing tests", ("tests",), *ignored, workers=workers, yielding=True),
         # They compute as long as they run, and wait for answers by the clock: beside tests nothing would be won.
-        Job("screens", (*SCREENS, "--project=screens"), behind=("waiting tests", "computing tests"), folder="web"),
+        Job(
+            "screens",
+            (*SCREENS, "--project=screens", *screens_of_this_run()),
+            behind=("waiting tests", "computing tests"),
+            folder="web",
+        ),
         # What a clock measures has nothing beside it.
         Job("measured screens", (*SCREENS, "--project=alone", "--no-deps"), behind=("screens",), folder="web"),
     )

@@ -33,6 +33,7 @@ def headings(lines: tuple[str, ...] | list[str]) -> list[str]:
     return [line for line in lines if re.fullmatch(r"[A-Z][a-z'-]+( [a-z'-]+)*", line)]
 
 
+@pytest.mark.budget(25)
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_validators")
 @pytest.mark.parametrize("page", RUN)

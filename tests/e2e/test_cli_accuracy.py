@@ -210,6 +210,7 @@ def test_missing_file_is_not_found(tmp_path: Path) -> None:
     assert run_here("accuracy", str(tmp_path / "none.csv")).exit_code == 3
 
 
+@pytest.mark.budget(20)
 @pytest.mark.slow
 def test_all_published_runs() -> None:
     files = [SHARED / "training_dev.csv", SHARED / "oom_dev.csv"]

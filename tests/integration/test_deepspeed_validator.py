@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +33,7 @@ from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.plan_strategies import plans
 from tests.round_trip import as_spelled, plans_of_the_space, question
+from tests.sampling import examples
 from tests.validators import SharedWorkers
 
 emit = emitter("deepspeed")
@@ -41,7 +41,7 @@ emit = emitter("deepspeed")
 pytestmark = pytest.mark.slow
 
 DATA = Strategy(dp_shard=4, num_microbatches=4, overlap_grad_reduce=False, overlap_param_gather=False)
-EXAMPLES = int(os.environ.get("MESHWRIGHT_DEEPSPEED_EXAMPLES", "200"))
+EXAMPLES = examples(200, 80)
 ENFORCED = {f"deepspeed.{rule}" for rule in ("C1", "C2", "E1", "E2", "E3", "E4", "E5", "E6", "E11", "E12", "E15", "P8")}
 """Rules that DeepSpeed itself enforces before the first step; the others say that it runs something else in silence,
 fails later, or cannot be told."""

@@ -107,6 +107,7 @@ def cluster() -> Iterator[RayCluster]:
         yield running
 
 
+@pytest.mark.budget(20)
 def test_a_ray_of_our_own_answers_as_one_process(serial: Answered, tmp_path: Path) -> None:
     require_ray()
     database = tmp_path / "plans.db"

@@ -79,6 +79,8 @@ def test_the_published_runs_of_this_repository_are_points() -> None:
     assert found["megatron==23.04"]["points"] == 8, "what Korthikanti ran, sequence parallel and selective"
 
 
+# A committed file that went stale is seen by the run that made it so, not by another.
+@pytest.mark.budget(60)
 @pytest.mark.slow
 def test_the_survey_is_what_the_tables_say() -> None:
     if not all(path.exists() for path in FILES):
