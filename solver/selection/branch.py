@@ -20,8 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.mixed_integer import Limits
 from solver.selection.branch_candidates import Split, candidates
-from solver.selection.core_milp import CoreAnswer, CoreLimits, solve_core
+from solver.selection.core_milp import CoreAnswer, solve_core
 from solver.selection.cutting import DIFFUSION_ROUNDS, Part, ascend_steps, cut, inherited
 from solver.selection.dual import Dual
 from solver.selection.incumbent import Incumbent
@@ -139,7 +140,7 @@ class Tree:
         def interrupted() -> bool:
             return stopped() or (not limited and time.thread_time() > until)
 
-        limits = CoreLimits(interrupted, incumbent.left_s(), LEAF_NODES if limited else None)
+        limits = Limits(interrupted, incumbent.left_s(), LEAF_NODES if limited else None)
         answer = solve_core(part.core, part.dual.reduced_costs(), cost, limits)
         incumbent.spend(1000 * part.core.num_cells)
         if answer.values is not None:

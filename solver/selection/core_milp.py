@@ -1,4 +1,4 @@
-"""The best selection of a small core: a mixed-integer program on reduced costs, solved by HiGHS.
+"""The best selection of a small core: a mixed-integer program on reduced costs (``mixed_integer`` solves it).
 
 Variables    s[c, v] in {0, 1}; y[e, k, m] >= 0 for pairs that may be in a better selection; left[r] >= 0: free slack
 Objective    minimise  sum U_c(v) s[c, v] + sum T_e(k, m) y[e, k, m] + sum P_r left[r]     (``exact_bound``, minima out)
@@ -16,26 +16,28 @@ taken off the bound twice over before it is rounded up to the next integer.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Ints
+from solver.mixed_integer import Limits, Program, Solved, Triplets, solve_program
 from solver.selection.exact_bound import ReducedCosts
 from solver.selection.presolve.classes import NEVER
 from solver.selection.reduced import Memory, Reduced
 
-Indices = NDArray[np.int32]
-
 TOLERANCE = 1e-9
 LARGEST_COEFFICIENT = 1e6
-SILENCE_S = 0.4
-"""HiGHS may look at no limit for so long (0.45 processor seconds were seen), so that it is given less than is left."""
+OPTIONS = {
+    "presolve": "off",  # what it would find is gone already, and it looks at no limit while it runs
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 1e-7,
+    "mip_feasibility_tolerance": 1e-7,
+    "primal_feasibility_tolerance": 1e-8,
+    "dual_feasibility_tolerance": TOLERANCE,
+}
 
 
 @dataclass(frozen=True)
@@ -46,16 +48,6 @@ class CoreAnswer:
     bound: int | None
     proved: bool
     infeasible: bool
-
-
-@dataclass(frozen=True)
-class CoreLimits:
-    """When to give up: a flag, wall seconds (HiGHS looks at them more often), a count of nodes for the same path."""
-
-    interrupted: Callable[[], bool]
-    left_s: float
-    max_nodes: int | None = None
-    threads: int = 1
 
 
 @dataclass
@@ -75,53 +67,17 @@ class Columns:
         self.entries.append(entries)
 
 
-def solve_core(reduced: Reduced, costs: ReducedCosts, cost_limit: int | None, limits: CoreLimits) -> CoreAnswer:
+def solve_core(reduced: Reduced, costs: ReducedCosts, cost_limit: int | None, limits: Limits) -> CoreAnswer:
     """The best selection cheaper than ``cost_limit``, or proof that there is none."""
-    import highspy
-
     gap = np.inf if cost_limit is None else float(cost_limit - costs.bound_exact)
     pairs = _pairs(reduced, costs, gap)
     coefficients = np.concatenate([costs.unary, costs.table[pairs], np.zeros(reduced.num_rows)])
     unit = max(1.0, float(np.median(reduced.memory.slack))) if reduced.num_rows else 1.0
     coefficients[coefficients.size - reduced.num_rows :] = costs.price * unit
     scale = max(1.0, float(np.abs(coefficients).max(initial=0.0)) / LARGEST_COEFFICIENT)
-    lp = _program(highspy, reduced, pairs, coefficients / scale, unit)
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    options = _options(limits)
-    if cost_limit is not None:
-        options["objective_bound"] = gap / scale + _margin(reduced)
-    for name, value in options.items():
-        highs.setOptionValue(name, value)
-    highs.passModel(lp)
-
-    end = time.monotonic() + float(options["time_limit"])
-
-    def stop(event: Any) -> None:
-        if limits.interrupted() or time.monotonic() > end:
-            event.data_in.user_interrupt = True
-
-    for callback in (highs.cbMipInterrupt, highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
-        callback.subscribe(stop)
-    highs.run()
-    return _answer(highspy, highs, reduced, costs, scale)
-
-
-def _options(limits: CoreLimits) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "output_flag": False,
-        "presolve": "off",  # what it would find is gone already, and it looks at no limit while it runs
-        "time_limit": max(0.5 * limits.left_s, limits.left_s - SILENCE_S, 0.0),
-        "threads": limits.threads,
-        "parallel": "on" if limits.threads > 1 else "off",
-        "mip_rel_gap": 0.0,
-        "mip_abs_gap": 1e-7,
-        "mip_feasibility_tolerance": 1e-7,
-        "primal_feasibility_tolerance": 1e-8,
-        "dual_feasibility_tolerance": TOLERANCE,
-    }
-    if limits.max_nodes is not None:
-        options["mip_max_nodes"] = limits.max_nodes
-    return options
+    options = OPTIONS if cost_limit is None else {**OPTIONS, "objective_bound": gap / scale + _margin(reduced)}
+    solved = solve_program(_program(reduced, pairs, coefficients / scale, unit), limits, options)
+    return _answer(solved, reduced, costs, scale)
 
 
 def _margin(reduced: Reduced) -> float:
@@ -141,8 +97,8 @@ def _pairs(reduced: Reduced, costs: ReducedCosts, gap: float) -> Ints:
     return np.flatnonzero((reduced.table < NEVER) & (least <= gap))
 
 
-def _program(highspy: Any, reduced: Reduced, pairs: Ints, objective: NDArray[np.float64], unit: float) -> Any:
-    """The model in HiGHS's form."""
+def _program(reduced: Reduced, pairs: Ints, objective: NDArray[np.float64], unit: float) -> Program:
+    """The module's program."""
     graph, memory = reduced.graph, reduced.memory
     num_values, num_rows = reduced.unary.size, reduced.num_rows
     owner = np.repeat(np.arange(reduced.num_classes), graph.sizes)
@@ -161,27 +117,16 @@ def _program(highspy: Any, reduced: Reduced, pairs: Ints, objective: NDArray[np.
         parts.count = int(first[-1])
     _add_memory(parts, memory, graph.start, num_values + pairs.size, unit)
     num_columns = num_values + pairs.size + num_rows
-    start, index, value = _by_column(parts, num_columns)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_, lp.col_cost_ = num_columns, parts.count, objective
-    lp.col_lower_ = np.zeros(num_columns)
-    lp.col_upper_ = np.concatenate([np.ones(num_values + pairs.size), memory.slack / unit])
-    lp.row_lower_ = lp.row_upper_ = np.concatenate(parts.right)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = start, index, value
-    kinds = highspy.HighsVarType
-    lp.integrality_ = [kinds.kInteger] * num_values + [kinds.kContinuous] * (num_columns - num_values)
-    return lp
-
-
-def _by_column(parts: Columns, num_columns: int) -> tuple[Indices, Indices, NDArray[np.float64]]:
-    """Compressed columns: where each begins, its rows, its values.  Entries of one place add up."""
-    rows, columns, entries = (np.concatenate(each) for each in (parts.rows, parts.columns, parts.entries))
-    order = np.lexsort((rows, columns))
-    rows, columns, entries = rows[order], columns[order], entries[order]
-    first = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(columns, prepend=-1))
-    start = np.searchsorted(columns[first], np.arange(num_columns + 1))
-    return start.astype(np.int32), rows[first].astype(np.int32), np.add.reduceat(entries, first)
+    right = np.concatenate(parts.right)
+    return Program(
+        cost=objective,
+        lower=np.zeros(num_columns),
+        upper=np.concatenate([np.ones(num_values + pairs.size), memory.slack / unit]),
+        integer=np.arange(num_columns) < num_values,
+        matrix=Triplets(np.concatenate(parts.rows), np.concatenate(parts.columns), np.concatenate(parts.entries)),
+        row_lower=right,
+        row_upper=right,
+    )
 
 
 def _add_memory(parts: Columns, memory: Memory, start: Ints, first_left: int, unit: float) -> None:
@@ -203,18 +148,15 @@ def _add_memory(parts: Columns, memory: Memory, start: Ints, first_left: int, un
     parts.count += num_rows
 
 
-def _answer(highspy: Any, highs: Any, reduced: Reduced, costs: ReducedCosts, scale: float) -> CoreAnswer:
-    status = highspy.HighsModelStatus
-    model_status, info = highs.getModelStatus(), highs.getInfo()
-    if model_status in {status.kInfeasible, status.kUnboundedOrInfeasible}:
+def _answer(solved: Solved, reduced: Reduced, costs: ReducedCosts, scale: float) -> CoreAnswer:
+    if solved.infeasible:
         return CoreAnswer(None, None, proved=True, infeasible=True)
     values = None
-    if info.primal_solution_status == 2:
-        solution = np.array(highs.getSolution().col_value)[: reduced.unary.size]
+    if solved.values is not None:
         start = reduced.graph.start
-        values = np.array([int(np.argmax(solution[a:b])) for a, b in pairwise(start)], np.int64)
+        values = np.array([int(np.argmax(solved.values[a:b])) for a, b in pairwise(start)], np.int64)
     bound = None
-    if np.isfinite(info.mip_dual_bound):
-        margin = _margin(reduced) + 1e-12 * abs(info.mip_dual_bound)
-        bound = costs.lift((info.mip_dual_bound - margin) * scale)
-    return CoreAnswer(values, bound, proved=model_status == status.kOptimal, infeasible=False)
+    if np.isfinite(solved.bound):
+        margin = _margin(reduced) + 1e-12 * abs(solved.bound)
+        bound = costs.lift((solved.bound - margin) * scale)
+    return CoreAnswer(values, bound, proved=solved.optimal, infeasible=False)

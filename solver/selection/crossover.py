@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Ints
-from solver.selection.core_milp import CoreLimits, solve_core
+from solver.mixed_integer import Limits
+from solver.selection.core_milp import solve_core
 from solver.selection.descent import Descents
 from solver.selection.dual import Dual
 from solver.selection.incumbent import Pool
@@ -94,7 +95,7 @@ def _solve(pool: Pool, alive: NDArray[np.bool_]) -> None:
     def interrupted() -> bool:
         return incumbent.stopped() or (not limited and incumbent.left_s() < until)
 
-    limits = CoreLimits(interrupted, incumbent.left_s(), MOST_NODES if limited else None)
+    limits = Limits(interrupted, incumbent.left_s(), MOST_NODES if limited else None)
     answer = solve_core(core, dual.reduced_costs(), None, limits)
     incumbent.spend(200 * core.num_cells)
     if answer.values is not None:
