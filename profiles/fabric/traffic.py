@@ -90,7 +90,7 @@ def joined(loads: Sequence[Load]) -> Load:
 def _load(fabric: Fabric, flows: Flows, num_collectives: int) -> Load:
     passed = routes(fabric, flows.source, flows.target)
     key, place = np.unique(passed.link * num_collectives + flows.collective[passed.flow], return_inverse=True)
-    amount = np.bincount(place, weights=flows.weight[passed.flow], minlength=len(key))
+    amount = np.bincount(place, weights=flows.weight[passed.flow], minlength=len(key)).astype(np.float64)
     return Load(key // num_collectives, key % num_collectives, amount, num_collectives)
 
 
