@@ -5,8 +5,7 @@ own in every group of the innermost tier.  An up-link carries what comes from be
 
 How many switches stand side by side is not in a cluster document.  Switches of one size are assumed: a leaf has
 ``d`` cables down and ``u`` up, a spine as many ports in all, one of the outermost tier all of them downwards.  For
-dgx-h100 with 128 nodes that gives 32 leaves and 16 spines, as NVIDIA's SuperPOD reference architecture has
-(DGX H100 SuperPOD RA-11333-001, table of four scalable units).
+dgx-h100 with 128 nodes that gives 32 leaves and 16 spines.
 
 Latency of a path equals that of its network level (``profiles.levels``): half on each side.
 """

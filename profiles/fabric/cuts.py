@@ -2,8 +2,8 @@
 
 The bisection of a group is the least cut between two halves of it.  Finding the halves is hard in general
 (NP-hard); tried are those that follow the fabric: consecutive halves from every border of a block of the network, and
-each axis of a torus cut across.  On fabrics small enough to try every halving that is the least
-(tests/oracle/test_fabric_cuts.py); elsewhere it is an upper bound.
+each axis of a torus cut across.  It is an upper bound; where every halving was tried (8 devices,
+tests/oracle/test_fabric_graph.py) it is the least.
 """
 
 from __future__ import annotations

@@ -16,8 +16,14 @@ def point(devices: int, step_time_s: float | None, bound_s: float | None = None)
     if step_time_s is None:
         return ThroughputPoint(name=f"{devices}", num_devices=devices, fits=False)
     bound_s = step_time_s if bound_s is None else bound_s
-    numbers = {"step_time_s": step_time_s, "lower_bound_s": bound_s, "gap": 1 - bound_s / step_time_s}
-    return ThroughputPoint(name=f"{devices}", num_devices=devices, fits=True, **numbers)
+    return ThroughputPoint(
+        name=f"{devices}",
+        num_devices=devices,
+        fits=True,
+        step_time_s=step_time_s,
+        lower_bound_s=bound_s,
+        gap=1 - bound_s / step_time_s,
+    )
 
 
 def problem(devices: int) -> Problem:
