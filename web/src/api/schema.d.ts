@@ -574,6 +574,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/plans/{plan}/goodput": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tokens a day with failures, checkpoints and repairs; days and money to a goal
+         * @description The best interval between checkpoints, what failures of each kind cost, and how many spare nodes pay.
+         *
+         *     Failures are those of a published run, or a rate that is given; the storage's bandwidth must be said.
+         */
+        get: operations["get_goodput_v1_plans__plan__goodput_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/plans/{plan}/leaning": {
         parameters: {
             query?: never;
@@ -1007,8 +1029,9 @@ export interface paths {
          * How fast on each of these device counts or pools?
          * @description Fits or not, step time, tokens a second and cost of each, in one call.
          *
-         *     A stored proof answers first; else a narrow search does, and the gap to the bound of the whole space says how much
-         *     better another plan could be.  What the budget does not decide has `fits: null`.
+         *     A stored proof answers first; else a narrow search does, and what is left of the budget
+         *     closes the widest gaps to the bound of the whole space, which says how much better another plan could be.
+         *     What the budget does not decide has `fits: null`.
          */
         post: operations["create_throughput_v1_throughput_post"];
         delete?: never;
@@ -2940,6 +2963,21 @@ export interface components {
             schema_version: 1;
         };
         /**
+         * FailureShare
+         * @description One kind of failure on all devices of the plan.
+         */
+        FailureShare: {
+            /** Kind */
+            kind: string;
+            /** Per Day */
+            per_day: number;
+            /**
+             * Takes Node
+             * @description the node is out until it is repaired
+             */
+            takes_node: boolean;
+        };
+        /**
          * FastestPlan
          * @description The fastest plan of a question that prefers the recommended one, and what choosing the other one costs and gives.
          *
@@ -3193,6 +3231,100 @@ export interface components {
             command: string;
             /** What */
             what: string;
+        };
+        /**
+         * Goodput
+         * @description Tokens a day, and what they are made of.
+         */
+        Goodput: {
+            /** Assumptions */
+            assumptions: string[];
+            /**
+             * Best Spare Nodes
+             * @description most tokens a day of each device, spares among them
+             */
+            best_spare_nodes: number | null;
+            /** Checkpoint Bytes */
+            checkpoint_bytes: number;
+            /**
+             * Checkpoint Stall S
+             * @description of it, what the step loop waits
+             */
+            checkpoint_stall_s: number;
+            /** Checkpoint Write S */
+            checkpoint_write_s: number;
+            /**
+             * Cost
+             * @description of all devices, spares too, for these days; null = no price
+             */
+            cost?: number | null;
+            /**
+             * Days
+             * @description to the goal
+             */
+            days?: number | null;
+            /** Failures */
+            failures: components["schemas"]["FailureShare"][];
+            /** Failures Of */
+            failures_of: string;
+            /** Failures Source */
+            failures_source: string;
+            /** Interval S */
+            interval_s: number | null;
+            /**
+             * Interval Steps
+             * @description between checkpoints; null without failures: none is needed
+             */
+            interval_steps: number | null;
+            lost: components["schemas"]["LostTime"];
+            /**
+             * Mean Time Between Failures S
+             * @description of the whole job; null without failures
+             */
+            mean_time_between_failures_s: number | null;
+            /** Num Devices */
+            num_devices: number;
+            /** Plan Id */
+            plan_id: string;
+            /** Restart S */
+            restart_s: number;
+            /**
+             * Schema Version
+             * @default 1
+             */
+            schema_version: number;
+            /**
+             * Spare Nodes
+             * @description null where another node is always there
+             */
+            spare_nodes: number | null;
+            /**
+             * Spares
+             * @description the numbers around the best one; empty without repairs
+             */
+            spares: components["schemas"]["SparesRow"][];
+            /**
+             * Tokens
+             * @description the goal that was asked
+             */
+            tokens?: number | null;
+            /** Tokens Per Day */
+            tokens_per_day: number;
+            /**
+             * Tokens Per Day Without Failures
+             * @description with neither failures nor checkpoints
+             */
+            tokens_per_day_without_failures: number;
+            /**
+             * Useful
+             * @description part of the time whose steps count
+             */
+            useful: number;
+            /**
+             * Young Interval S
+             * @description sqrt(2 stall x mean time between failures), for comparison
+             */
+            young_interval_s: number | null;
         };
         /**
          * GridAxis
@@ -3799,6 +3931,26 @@ export interface components {
             sigma: number;
             /** Term */
             term: string;
+        };
+        /**
+         * LostTime
+         * @description Parts of the whole time that train nothing; with ``useful`` they add up to one.
+         */
+        LostTime: {
+            /** Checkpoints */
+            checkpoints: number;
+            /**
+             * Done Again
+             * @description steps after the last checkpoint of a failure, and what was cut short
+             */
+            done_again: number;
+            /** Restarts */
+            restarts: number;
+            /**
+             * Waiting
+             * @description no spare node is left until one is repaired
+             */
+            waiting: number;
         };
         /**
          * Mamba1Spec
@@ -4471,7 +4623,9 @@ export interface components {
         };
         /**
          * Objective
-         * @description What is minimised: step time, devices (under a time or rate target), or cost per token.
+         * @description What is best: the least step time, devices (for a target) or cost per token, or the most tokens a day.
+         *
+         *     Tokens a day count failures (``reliability``): devices that no plan uses stand by as spare nodes.
          */
         Objective: {
             /**
@@ -4479,7 +4633,7 @@ export interface components {
              * @default step_time
              * @enum {string}
              */
-            minimize: "step_time" | "devices" | "cost";
+            minimize: "step_time" | "devices" | "cost" | "tokens_per_day";
             /**
              * Prefer
              * @description recommended: of the plans that the model cannot tell from the fastest one, the surest to fit, then the simplest; absent = fastest, which is what questions of earlier versions mean
@@ -4492,6 +4646,8 @@ export interface components {
              * @description currency units; cost objective only
              */
             price_per_device_hour?: number | null;
+            /** @description tokens_per_day objective only: storage, failures, repairs */
+            reliability?: components["schemas"]["Reliability"] | null;
             /**
              * Schema Version
              * @default 1
@@ -5784,6 +5940,48 @@ export interface components {
             num_heads: number;
         };
         /**
+         * Reliability
+         * @description What decides how much of the time a job trains; only the storage has no usual value.
+         */
+        Reliability: {
+            /**
+             * Asynchronous
+             * @description the step loop waits for the copy to the host only, not for the storage
+             * @default false
+             */
+            asynchronous: boolean;
+            /**
+             * Failures Of
+             * @description a published run whose failures are taken; null = one on this kind of device
+             */
+            failures_of?: string | null;
+            /**
+             * Failures Per Device Hour
+             * @description failures of one device an hour, in place of a published run's
+             */
+            failures_per_device_hour?: number | null;
+            /**
+             * Repair Hours
+             * @description until a failed node is back; null = another node is always there
+             */
+            repair_hours?: number | null;
+            /**
+             * Restart S
+             * @description from a failure to the first step; null = 600 s (MegaScale) and the reading
+             */
+            restart_s?: number | null;
+            /**
+             * Spare Nodes
+             * @description nodes that stand by; null = as many as pay, where repairs are known
+             */
+            spare_nodes?: number | null;
+            /**
+             * Storage Bandwidth Bytes Per S
+             * @description what the storage takes and gives, all nodes together
+             */
+            storage_bandwidth_bytes_per_s: number;
+        };
+        /**
          * Replan
          * @description The new plan beside the old one.
          */
@@ -6463,6 +6661,26 @@ export interface components {
             strategy: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * SparesRow
+         * @description What a number of spare nodes gives.
+         */
+        SparesRow: {
+            /** Spare Nodes */
+            spare_nodes: number;
+            /** Tokens Per Day */
+            tokens_per_day: number;
+            /**
+             * Tokens Per Device Day
+             * @description spare devices count
+             */
+            tokens_per_device_day: number;
+            /**
+             * Waiting
+             * @description part of the time that the job waits for a repair
+             */
+            waiting: number;
         };
         /**
          * Spread
@@ -7381,6 +7599,11 @@ export interface components {
              * @description its release; empty = the default one
              */
             release?: string | null;
+            /**
+             * Slower
+             * @description why it is slower than fewer devices of the same cluster, where it is
+             */
+            slower?: string | null;
             /** Step Time Interval S */
             step_time_interval_s?: [
                 number,
@@ -7408,6 +7631,14 @@ export interface components {
              * @default 2
              */
             budget_s: number;
+            /**
+             * Calibration
+             * @description factors that correct the predictions
+             * @default null
+             */
+            calibration: (string | {
+                [key: string]: unknown;
+            }) | null;
             /**
              * Cluster
              * @description with device_counts: what is cut to each count
@@ -7444,6 +7675,15 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
+             * @description its price counts; at one number of devices every objective takes the fastest
+             * @default {
+             *       "minimize": "step_time",
+             *       "price_per_device_hour": null,
+             *       "schema_version": 1
+             *     }
+             */
+            objective: components["schemas"]["Objective"];
+            /**
              * Pools
              * @description device kinds to compare, one by one
              * @default []
@@ -7460,6 +7700,17 @@ export interface components {
              * @default none
              */
             profile: string;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Time Limit S
+             * @description the most for one search of one row
+             * @default null
+             */
+            time_limit_s: number | null;
             workload: components["schemas"]["Workload"];
         };
         /**
@@ -12043,6 +12294,147 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Explanation"] | components["schemas"]["WhyNot"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_goodput_v1_plans__plan__goodput_get: {
+        parameters: {
+            query: {
+                /** @description what the storage takes and gives, all nodes together */
+                storage_bandwidth_bytes_per_s: number;
+                /** @description the step loop waits for the copy to the host only, not for the storage */
+                asynchronous?: boolean;
+                /** @description a published run whose failures are taken; null = one on this kind of device */
+                failures_of?: string | null;
+                /** @description failures of one device an hour, in place of a published run's */
+                failures_per_device_hour?: number | null;
+                /** @description from a failure to the first step; null = 600 s (MegaScale) and the reading */
+                restart_s?: number | null;
+                /** @description until a failed node is back; null = another node is always there */
+                repair_hours?: number | null;
+                /** @description nodes that stand by; null = as many as pay, where repairs are known */
+                spare_nodes?: number | null;
+                /** @description the goal: how many tokens are to be trained */
+                tokens?: number | null;
+                /** @description null = the plan's or the cluster's */
+                price_per_device_hour?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Goodput"];
                 };
             };
             /** @description The request cannot be accepted as it was sent */
