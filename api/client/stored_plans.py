@@ -141,7 +141,8 @@ def sent_parts(operation: Operation[Q, A], asked: Q, *, exclude_defaults: bool =
     for name in operation.spread:
         inner = parts.pop(name, {})
         only = operation.question_parts if name == "question" else ()
-        parts |= {each: inner[each] for each in only or inner}
+        # A document leaves out parts that do not apply, as a calibration that nobody asked for.
+        parts |= {each: inner[each] for each in only or inner if each in inner}
     return parts
 
 

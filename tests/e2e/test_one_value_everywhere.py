@@ -369,8 +369,7 @@ def test_a_row_of_the_throughput_curve_is_its_plan(folder: Path) -> None:
     assert near(row["cost_per_million_tokens"], 3 * row["num_devices"] / 3600 / plan["tokens_per_s"] * 1e6)
     keys = {
         "step_time_s": ("s", "^step$"), "tokens_per_s": ("", "tokens/s"), "lower_bound_s": ("s", "^bound$"),
-        "gap": ("%", "^gap$"),
-        "model_flops_utilization": ("%", "mfu"), "cost_per_million_tokens": ("", "cost"),
+        "gap": ("%", "^gap$"), "model_flops_utilization": ("%", "mfu"), "cost_per_million_tokens": ("", "cost"),
     }  # fmt: skip
     labels = [Labelled(key, unit, said, row[key]) for key, (unit, said) in keys.items()]
     cells = text_cells(ran(*question))

@@ -31,7 +31,6 @@ from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_model, make_plan
 from tests.round_trip import as_spelled
-from tests.sampling import examples
 from tests.torchtitan_cases import (
     CHECKED,
     ask_every_stage,
@@ -47,9 +46,9 @@ from tests.validators import SharedWorkers, worker_or_skip
 emit = emitter("torchtitan")
 
 pytestmark = pytest.mark.slow
-NUM_LOOPED = examples(60, 24)
+NUM_LOOPED = 60
 """Of which the rules leave a quarter to a third; 200 of each schedule and release were run once by hand."""
-NUM_RANDOM = examples(75, 30)
+NUM_RANDOM = 75
 """For each of the two random tests; thousands were run once by hand."""
 
 
