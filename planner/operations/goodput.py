@@ -19,9 +19,8 @@ class GoodputRequest(Reliability):
 
 
 def _work(session: Session, asked: GoodputRequest) -> Goodput:
-    reliability = Reliability(**{name: getattr(asked, name) for name in Reliability.model_fields})
     plan = session.plan(asked.plan)
-    return goodput(plan, reliability, tokens=asked.tokens, price_per_device_hour=asked.price_per_device_hour)
+    return goodput(plan, asked, tokens=asked.tokens, price_per_device_hour=asked.price_per_device_hour)
 
 
 GOODPUT = Operation(

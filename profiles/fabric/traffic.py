@@ -128,11 +128,16 @@ def _ring(fabric: Fabric, members: Ints) -> Flows:
         else:
             parts.append(_next_block(ids, device, below, above))
         below = above
-    return Flows(*(np.concatenate(column) for column in zip(*(_columns(each) for each in parts), strict=True)))
+    return _all_of(parts)
 
 
-def _columns(flows: Flows) -> tuple[Ints, Ints, Ints, Floats]:
-    return flows.collective, flows.source, flows.target, flows.weight
+def _all_of(parts: Sequence[Flows]) -> Flows:
+    """The messages of all parts."""
+    if not parts:
+        empty = np.zeros(0, dtype=np.int64)
+        return Flows(empty, empty, empty, np.zeros(0))
+    columns = zip(*((each.collective, each.source, each.target, each.weight) for each in parts), strict=True)
+    return Flows(*(np.concatenate(column) for column in columns))
 
 
 def _next_block(ids: Ints, device: Ints, below: Ints, above: Ints) -> Flows:
@@ -170,17 +175,8 @@ def _on_links(fabric: Fabric, ids: Ints, device: Ints, block: Ints) -> Flows:
             sends = shift < size[own]
             other = order[first[own] + (place + shift) % size[own]]
             flows.append(Flows(ids[sends], device[sends], device[other][sends], 1 / size[own][sends]))
-        return (
-            Flows(*(np.concatenate(each) for each in zip(*(_columns(flow) for flow in flows), strict=True)))
-            if flows
-            else _none()
-        )
+        return _all_of(flows)
     return _on_rings(fabric, ids, device, own, size[own])
-
-
-def _none() -> Flows:
-    empty = np.zeros(0, dtype=np.int64)
-    return Flows(empty, empty, empty, np.zeros(0))
 
 
 def _on_rings(fabric: Fabric, ids: Ints, device: Ints, own: Ints, size: Ints) -> Flows:
@@ -217,4 +213,4 @@ def _on_rings(fabric: Fabric, ids: Ints, device: Ints, own: Ints, size: Ints) ->
         one = np.where(both, share / 2, share)
         flows.append(Flows(ids[sends], device[sends], device[following][sends], one[sends]))
         flows.append(Flows(ids[both], device[both], device[before][both], one[both]))
-    return Flows(*(np.concatenate(each) for each in zip(*(_columns(flow) for flow in flows), strict=True)))
+    return _all_of(flows)

@@ -11,7 +11,7 @@ from profiles.document import Document
 from profiles.errors import DocumentInvalid
 from profiles.fabric.build import fabric_of
 from profiles.fabric.cuts import bisection
-from profiles.fabric.fabric import Fabric
+from profiles.fabric.fabric import Fabric, Ints
 from profiles.fabric.failures import failing_kinds, without, without_cable
 from profiles.fabric.shares import fair_rates
 from profiles.fabric.traffic import Load, Pattern, joined, load_of, strided_groups
@@ -72,18 +72,22 @@ class FabricView(Document):
 
 def fabric_view(cluster: Cluster) -> FabricView:
     """The fabric of a cluster.  Raises DocumentInvalid for one device, and for several pools."""
-    return _view(cluster, fabric_of(cluster))
+    fabric = fabric_of(cluster)
+    return _view(cluster, fabric, _broken(fabric))
 
 
 def plan_fabric_view(plan: Plan) -> FabricView:
     """The fabric under a plan with its axes.  Experts send while data-parallel groups do, as overlap lets them."""
     cluster, mesh = plan.problem.cluster, build_mesh(plan.chosen(), plan.problem.cluster)
     fabric = fabric_of(cluster)
+    broken = _broken(fabric)
+    members: dict[Axis, Ints] = {}
     loads: dict[Axis, Load] = {}
     for axis, pattern in _PATTERNS.items():
         factors = mesh.pattern(axis).factors
         if factors and (plan.problem.model.has_experts or axis not in ("ep", "edp")):
-            loads[axis] = load_of(fabric, strided_groups(mesh.world_size, factors), pattern)
+            members[axis] = strided_groups(mesh.world_size, factors)
+            loads[axis] = load_of(fabric, members[axis], pattern)
     together = fair_rates(fabric, joined(list(loads.values()))) if loads else None
     found, first = list[FabricAxis](), 0
     for axis, load in loads.items():
@@ -96,11 +100,10 @@ def plan_fabric_view(plan: Plan) -> FabricView:
             f"{fabric.kinds[int(fabric.kind[fabric.tail[edge]])]}-{fabric.kinds[int(fabric.kind[fabric.head[edge]])]}"
             for edge in edges
         }
-        groups = strided_groups(mesh.world_size, mesh.pattern(axis).factors)
         lost = {}
-        for name, broken in _broken(fabric):
+        for name, rest in broken:
             try:
-                lost[name] = float(fair_rates(broken, load_of(broken, groups, _PATTERNS[axis])).min()) / alone
+                lost[name] = float(fair_rates(rest, load_of(rest, members[axis], _PATTERNS[axis])).min()) / alone
             except DocumentInvalid:
                 lost[name] = 0.0
         found.append(
@@ -115,21 +118,22 @@ def plan_fabric_view(plan: Plan) -> FabricView:
                 with_lost=lost,
             )
         )
-    return _view(cluster, fabric).model_copy(update={"axes": tuple(found)})
+    return _view(cluster, fabric, broken).model_copy(update={"axes": tuple(found)})
 
 
 def _broken(fabric: Fabric) -> list[tuple[str, Fabric]]:
+    """The fabric with one part lost, for each kind of part."""
     found = [(f"one {kind}", without(fabric, kind)) for kind in failing_kinds(fabric)]
     cables = [(f"one cable above a {tier.name}", without_cable(fabric, tier.name)) for tier in fabric.tiers[:-1]]
     return [*found, *cables]
 
 
-def _view(cluster: Cluster, fabric: Fabric) -> FabricView:
+def _view(cluster: Cluster, fabric: Fabric, broken: list[tuple[str, Fabric]]) -> FabricView:
     whole = bisection(fabric)
     counts = [int((fabric.kind == index).sum()) for index in range(len(fabric.kinds))]
     losses = []
-    for name, broken in _broken(fabric):
-        left = bisection(broken).capacity_bytes_per_s
+    for name, rest in broken:
+        left = bisection(rest).capacity_bytes_per_s
         losses.append(FabricLoss(lost=name, bisection_bytes_per_s=left, remains=left / whole.capacity_bytes_per_s))
     return FabricView(
         cluster=cluster.name,
