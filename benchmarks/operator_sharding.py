@@ -3,7 +3,7 @@
 Per instance, under the same wall limit: ours (a fresh process each, reading included), plain CP-SAT and plain HiGHS on
 the unreduced problem, beside the contest's best and winner and the best value known anywhere (``best_known.json``).
 Writes ``benchmarks/results/DATE-operator-sharding.md``.  Options: ``--instances ABV --seconds 60 --no-baselines``.
-CP-SAT needs the extra ``meshwright[bench]``.
+CP-SAT runs beside it (OR-Tools).
 """
 
 from __future__ import annotations
