@@ -75,7 +75,9 @@ def rates_of(asked: Reliability, device: str) -> FailureRates:
         return failure_rates(asked.failures_of or run_of_device(device))
     if asked.failures_of is not None:
         raise DocumentInvalid(
-            "a published run and a rate are given", where="failures_of failures_per_device_hour", hint="give one of them"
+            "a published run and a rate are given",
+            where="failures_of failures_per_device_hour",
+            hint="give one of them",
         )
     return given_rates(asked.failures_per_device_hour)
 
