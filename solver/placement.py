@@ -8,8 +8,8 @@ set of groups of positions that communicate in one phase; phases run one after t
     (1)         t_p >= sum over groups of p of load(group, b) / capacity_b       for every switch b of every tier
     (2)         every position sits under one leaf, a leaf takes at most its free nodes
 
-``ring``: a group loads every switch that holds some, not all of its members with ``weight`` (its flow enters and
-leaves once).  ``all_to_all``: with ``weight n (g - n) / g`` where n of its g members are inside.
+``ring``: a group loads a switch with ``weight`` for every member under it whose next member is not (a group of two has
+both ways).  Members of one class in the right order leave a switch once, and that is what the program counts.  ``all_to_all``: with ``weight n (g - n) / g`` where n of its g members are inside.
 
 Symmetry: nodes of a leaf are alike, and so are positions of one *class* (``_classes``): the program counts n[class,
 leaf].  A family whose groups take one member of several classes (pipeline neighbours; rings across expert groups) is
@@ -126,12 +126,16 @@ def phase_seconds(problem: PlacementProblem, leaf_of_position: Ints) -> list[flo
 
 def _load(family: Family, switch: Ints, count: int) -> Array:
     """[switch]: the bytes of a family."""
-    groups, size = family.groups.shape
-    key = np.arange(groups)[:, None] * count + switch[family.groups]
-    inside = np.bincount(key.ravel(), minlength=groups * count).reshape(groups, count)
+    here = switch[family.groups]
     if family.kind == "ring":
-        return family.weight @ ((inside > 0) & (inside < size))
-    return family.weight @ (inside * (size - inside) / size)
+        leaving = here != np.roll(here, -1, axis=1)
+        weight = np.broadcast_to(family.weight[:, None], here.shape)
+        return np.bincount(here[leaving], weights=weight[leaving], minlength=count).astype(np.float64)
+    groups, size = family.groups.shape
+    key = np.arange(groups)[:, None] * count + here
+    inside = np.bincount(key.ravel(), minlength=groups * count).reshape(groups, count)
+    sent: Array = family.weight @ (inside * (size - inside) / size)
+    return sent
 
 
 def in_order(problem: PlacementProblem, positions: Ints, leaves: Ints) -> Ints:
@@ -204,9 +208,35 @@ def _near_each_other(problem: PlacementProblem) -> Ints:
     return np.lexsort(keys).astype(np.int64)
 
 
+def _forced(problem: PlacementProblem) -> PlacementProblem:
+    """The same with floors of the phases raised to what no order avoids.
+
+    Where all nodes are used, groups of ``g`` that lie whole under a switch leave ``r = nodes mod g`` of them to groups
+    that do not: a ring crosses at least once, an exchange sends at least ``r (g - r) / g`` (concave: one group has all r).
+    """
+    if problem.free.sum() != problem.num_positions:
+        return problem
+    forced = np.zeros(len(problem.phases))
+    for tier in problem.tiers:
+        rooms = np.bincount(tier.switch_of_leaf, weights=problem.free, minlength=len(tier.capacity))
+        load = np.zeros((len(problem.phases), len(rooms)))
+        for family in _flat(problem).families:
+            size = family.groups.shape[1]
+            if family.groups.size == problem.num_positions == len(np.unique(family.groups)):
+                rest = rooms % size
+                amount = (rest > 0) if family.kind == "ring" else rest * (size - rest) / size
+                load[family.phase] += float(family.weight.min()) * amount
+        forced = np.maximum(forced, (load / tier.capacity).max(axis=1))
+    raised = [
+        replace(phase, floor_s=max(phase.floor_s, float(least)))
+        for phase, least in zip(problem.phases, forced, strict=True)
+    ]
+    return replace(problem, phases=raised)
+
+
 def place(problem: PlacementProblem, effort: Effort, known: Sequence[Ints] = ()) -> Placed:
     """The best order found and a bound; ``known``: orders to start from, beside those of ``packed_orders``."""
-    start = time.monotonic()
+    start, problem = time.monotonic(), _forced(problem)
     best, best_s = _exchanged_leaves(problem, effort)
     for order in known:
         if (order_s := cost_s(problem, order)) < best_s:
@@ -227,9 +257,10 @@ def place(problem: PlacementProblem, effort: Effort, known: Sequence[Ints] = ())
     if solved.values is not None:
         bound_s = max(bound_s, min(best_s, -solved.bound * counting.unit_s))
         counts = np.array([[solved.values[column] for column in row] for row in counting.columns])
-        found = _paired(problem, class_of, counts)
-        if (found_s := cost_s(problem, found)) < best_s:
-            best, best_s = found, found_s
+        paired = _paired(problem, class_of, counts)
+        for found in (paired, _side_by_side(paired, class_of)):
+            if (found_s := cost_s(problem, found)) < best_s:
+                best, best_s = found, found_s
     return Placed(best, best_s, min(bound_s, best_s))
 
 
@@ -265,7 +296,7 @@ def _one_switch_bound_s(
 
 
 def _classes(problem: PlacementProblem) -> Ints:
-    """[position]: its class, from kinds of positions, then split by exchanges and by rings, those of many members first.
+    """[position]: its class, from kinds of positions, split by exchanges, then by rings from many members to few.
 
     A family that joins whole classes, or takes at most one member of each, splits nothing.
     """
@@ -474,3 +505,11 @@ def _paired(problem: PlacementProblem, class_of: Ints, counts: Ints) -> Ints:
                 leaf_of[positions[row]] = leaf
                 left[leaf] -= 1
     return leaf_of
+
+
+def _side_by_side(leaf_of: Ints, class_of: Ints) -> Ints:
+    """The same counts with the positions of a class in the order of their leaves."""
+    found = np.empty_like(leaf_of)
+    positions = np.lexsort((np.arange(len(leaf_of)), class_of))
+    found[positions] = leaf_of[np.lexsort((leaf_of, class_of))]
+    return found
