@@ -123,7 +123,7 @@ def _run(program: Program, limits: Limits, options: Mapping[str, Any]) -> Solved
     )
     try:
         result = solver.solve(
-            _model(program),
+            model_proto(program),
             parameters_pb2.SOLVER_TYPE_HIGHS,
             parameters_pb2.SolverInitializerProto(),
             parameters,
@@ -177,7 +177,7 @@ def _values(result: Any, size: int) -> Array | None:
     return None
 
 
-def _model(program: Program) -> Any:
+def model_proto(program: Program) -> Any:
     """The program as MathOpt's message, whose matrix stands row by row and names each place once."""
     from ortools.math_opt.model_pb2 import ModelProto
 
