@@ -14,6 +14,10 @@ Factory = Callable[[str, list[Any], dict[str, Any], int], Any]
 """(dotted name, arguments, keyword arguments, line) of a call -> what it makes; None = a plain ``Thing``."""
 _TRAINS = frozenset({"pretrain", "finetune", "train", "run", "add", "run_pretrain", "run_config", "validate_config"})
 """Last names of the calls that start a run of the configuration that they are given."""
+_FILLS = frozenset({"append", "extend", "insert", "update", "add"})
+"""Methods that change a list or dictionary."""
+_CONFIGURATION = "recipe "
+"""Names of things that are whole configurations begin so."""
 _LONGEST = 100_000
 _SET, _GET = 3, 2
 """Arguments of ``setattr`` and the fewest of ``getattr``."""
@@ -213,6 +217,8 @@ class Expressions:
         if isinstance(held, str) and name in ("lower", "upper", "strip") and not arguments:
             return getattr(held, name)()
         self.trains(name, arguments, settings)
+        if isinstance(held, Open) and held.of is not None and name in _FILLS:
+            self.found.undecided.append(Undecided(node.lineno, f"{held.text}.{name}(...)", "set the list itself"))
         if not isinstance(held, Thing):
             return self.open(node)
         return self.produced(f"{held.name}.{name}", [held, *arguments], settings, node)
@@ -258,7 +264,24 @@ class Expressions:
         result = self.factory(name, arguments, settings, node.lineno)
         if isinstance(result, Thing):
             self.found.made.append(result)
+        if result is None and (config := self.handed_over(name, arguments, settings, node)) is not None:
+            return config
         return plain_thing(name, arguments, settings, node.lineno) if result is None else result
+
+    def handed_over(
+        self, name: str, arguments: Sequence[Any], settings: Mapping[str, Any], node: ast.Call
+    ) -> Thing | None:
+        """A configuration that a function of another file is given: it may change it, which is told; and give it back.
+
+        Calls that start runs change nothing.
+        """
+        things = [each for each in (*arguments, *settings.values()) if isinstance(each, Thing)]
+        configs = [each for each in things if each.name.startswith(_CONFIGURATION)]
+        if not configs or name.rpartition(".")[2] in _TRAINS or things[0] is not configs[0]:
+            return None
+        said = "what it changes is not read: write it into the script, or say it: -- PATH=VALUE"
+        self.found.undecided.append(Undecided(node.lineno, f"{name.removeprefix('?.')}(...)", said))
+        return configs[0]
 
     def builtin(self, name: str, arguments: list[Any], node: ast.Call) -> Any:
         """What a function of Python itself gives."""

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
+    from planner.backends.megatron_bridge.job import Beside
     from planner.model.megatron_args import LaunchJob
     from planner.model.shell.launches import Launch
     from planner.model.spec import ModelSpec
 
-_NEMO = re.compile(r"^\s*(?:from|import)\s+nemo(?:\.collections|_run)?\b", re.MULTILINE)
 _FILES = frozenset({".json", ".py", ".toml", ".yaml", ".yml"})
 _FOLDERS_ABOVE = 4
 """A script names files from its own folder, or from the top of the repository that it stands in."""
@@ -113,8 +113,8 @@ def read_script(said: SaidScript) -> LaunchJob:
     text, texts = read_text(path) if said.sent is None else said.sent, list[str]()
     if bridge_job := _bridge_file(said, text):
         return bridge_job
-    if path.suffix.lower() == ".py" and _NEMO.search(text):
-        raise _nemo(said)
+    if nemo_job := _nemo_file(said, text):
+        return nemo_job
     if path.suffix.lower() in {".toml", ".py"}:
         return _torchtitan_job(said, text)
     if _is_yaml(said.path) and _is_maxtext(said.path, text):
@@ -139,8 +139,8 @@ def read_script(said: SaidScript) -> LaunchJob:
         require_start(launch, said.place)
         if bridge_job := _bridge_launch(said, text, launch):
             return bridge_job
-        if "nemo" in launch.words and "llm" in launch.words:
-            raise _nemo(said)
+        if nemo_job := _nemo_launch(said, text, launch):
+            return nemo_job
         if followed := _followed_launch(said, text, launch):
             return followed
         if said.model is not None:
@@ -165,7 +165,6 @@ def _bridge_file(said: SaidScript, text: str) -> LaunchJob | None:
 
 def _bridge_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | None:
     """The run of a script that starts one of Megatron-Bridge's launchers; None for any other."""
-    from planner.backends.megatron_bridge.job import Beside
     from planner.backends.megatron_bridge.runner import is_runner
     from planner.backends.megatron_bridge.script import Sources, job_of_words
     from planner.model.megatron_flags import MegatronFlags
@@ -175,7 +174,14 @@ def _bridge_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | N
     if not is_runner(launch.words):
         return None
     launched = launched_devices(MegatronFlags(launch.words, said.place)) or devices_of_job(text, said.variables)
-    beside = Beside(
+    return job_of_words(launch.words, Sources(said.place), _beside_launch(said, launched, launch))
+
+
+def _beside_launch(said: SaidScript, launched: int | None, launch: Launch) -> Beside:
+    """What is said beside a configuration that a shell script starts."""
+    from planner.backends.megatron_bridge.job import Beside
+
+    return Beside(
         said.devices or launched,
         said.vocab_size,
         _stand_in(said),
@@ -183,7 +189,6 @@ def _bridge_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | N
         taken_as_unset=launch.taken_as_unset,
         launches=launch.count,
     )
-    return job_of_words(launch.words, Sources(said.place), beside)
 
 
 def _followed_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | None:
@@ -209,12 +214,24 @@ def _followed_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob |
     return replace(job, undecided=places, taken_as_unset=launch.taken_as_unset, launches=launch.count)
 
 
-def _nemo(said: SaidScript) -> DocumentInvalid:
-    return DocumentInvalid(
-        "it is a recipe of NeMo 2, which is not read",
-        where=said.place,
-        hint="give Megatron-Bridge's recipe of the model, or say the run: --model M --backend nemo --strategy K=V",
-    )
+def _nemo_file(said: SaidScript, text: str) -> LaunchJob | None:
+    """The run of a Python file of NeMo 2; None for any other."""
+    from planner.backends.megatron_bridge.job import Beside
+    from planner.backends.nemo import script
+
+    if Path(said.path).suffix.lower() != ".py" or not script.is_nemo(text):
+        return None
+    beside = Beside(said.devices or _launched(said), said.vocab_size, _stand_in(said))
+    return script.job_of_python(text, script.Sources(said.place, said.arguments or (), said.variables), beside)
+
+
+def _nemo_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | None:
+    """The run of a script that starts ``nemo llm``; None for any other."""
+    from planner.backends.nemo import script
+
+    if not script.is_command(launch.words):
+        return None
+    return script.job_of_words(launch.words, script.Sources(said.place), _beside_launch(said, None, launch))
 
 
 def _stand_in(said: SaidScript) -> ModelSpec | None:

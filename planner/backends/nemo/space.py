@@ -13,6 +13,8 @@ NVIDIA/NeMo v2.4.0 on Megatron-Core, nemo/lightning/pytorch/strategies/megatron_
   dp > 1 (:185-188), weights not with mxfp8 (helpers.py:229-233).
 - overlap_ep and optimizer offload: no word of either in v2.4.0 (nemo/, scripts/); Megatron-Bridge has both.
 - cp kinds: ring is Megatron-Core's default; all_to_all is set by a model (collections/llm/gpt/model/mistral.py:63).
+- Dispatch: recipes with ``DeepEPCallback`` (callbacks/deepep.py:50), else the model's own: all-to-all in mixtral.py:63,
+  qwen3.py:64, deepseek.py:91, Megatron-Core's all-gather elsewhere.
 - Devices: NVIDIA.
 """
 
@@ -40,7 +42,7 @@ COLUMNS = Columns(
     zero_stages_with_pipeline=(0, 1, 2, 3),
     optimizer_offload=False,
     overlap_ep=(False,),
-    dispatchers=("deepep",),
+    dispatchers=("deepep", "alltoall", "allgather"),
     overlap_data=((True, True), (True, False)),
     uniform_recompute=True,
 )
