@@ -221,7 +221,16 @@ class Expressions:
             self.found.undecided.append(Undecided(node.lineno, f"{held.text}.{name}(...)", "set the list itself"))
         if not isinstance(held, Thing):
             return self.open(node)
+        if name == "broadcast" and not arguments:  # of Fiddle: the fields of that name, wherever there is one
+            self.broadcast(held, settings, node.lineno)
+            return None
         return self.produced(f"{held.name}.{name}", [held, *arguments], settings, node)
+
+    def broadcast(self, thing: Thing, settings: Mapping[str, Any], line: int) -> None:
+        """Set fields everywhere below that has a field of the name."""
+        for each in [thing, *(held for _, held in thing.flat() if isinstance(held, Thing))]:
+            for name in settings.keys() & each.fields.keys():
+                each.set(name, settings[name], line)
 
     def trains(self, name: str, arguments: Sequence[Any], settings: Mapping[str, Any]) -> None:
         """Note a configuration that a call is given which starts a run."""
@@ -246,16 +255,10 @@ class Expressions:
             return self.environment(arguments[0], default, node)
         if name in ("copy.deepcopy", "copy.copy") and arguments:
             return arguments[0]
-        if name == "setattr" and len(arguments) == _SET and isinstance(arguments[0], Thing):
-            arguments[0].set(str(arguments[1]), arguments[2], node.lineno)
-            return None
-        if name == "getattr" and len(arguments) >= _GET and isinstance(arguments[1], str):
-            held = arguments[0]
-            if isinstance(held, Ref):
-                return Ref(f"{held.name}.{arguments[1]}")
-            return held.fields.get(arguments[1], self.open(node)) if isinstance(held, Thing) else self.open(node)
         if name in BUILTINS:
             return self.builtin(name, arguments, node)
+        if name.endswith("cli.main") and isinstance(settings.get("default_factory"), Ref):
+            return self.entry(settings["default_factory"], node, depth)
         self.trains(name.rpartition(".")[2], arguments, settings)
         return self.produced(name, arguments, settings, node)
 
@@ -267,6 +270,17 @@ class Expressions:
         if result is None and (config := self.handed_over(name, arguments, settings, node)) is not None:
             return config
         return plain_thing(name, arguments, settings, node.lineno) if result is None else result
+
+    def entry(self, default: Ref, node: ast.Call, depth: int) -> None:
+        """The run of a script that gives a command line to a function: the factory that the words name, or its own."""
+        words = [*self.words, ""]
+        said = next((words[place + 1] for place, word in enumerate(words) if word in ("--factory", "-f")), "")
+        name = said.partition("(")[0]
+        if name and name not in self.functions:
+            return  # one of another file: the reader of the words finds it
+        config = self.made(Ref(name) if name else default, [], {}, node, depth)
+        if isinstance(config, Thing):
+            self.found.trained.append(config)
 
     def handed_over(
         self, name: str, arguments: Sequence[Any], settings: Mapping[str, Any], node: ast.Call
@@ -285,6 +299,14 @@ class Expressions:
 
     def builtin(self, name: str, arguments: list[Any], node: ast.Call) -> Any:
         """What a function of Python itself gives."""
+        if name == "setattr" and len(arguments) == _SET and isinstance(arguments[0], Thing):
+            arguments[0].set(str(arguments[1]), arguments[2], node.lineno)
+            return None
+        if name == "getattr" and len(arguments) >= _GET and isinstance(arguments[1], str):
+            held = arguments[0]
+            if isinstance(held, Ref):
+                return Ref(f"{held.name}.{arguments[1]}")
+            return held.fields.get(arguments[1], self.open(node)) if isinstance(held, Thing) else self.open(node)
         if any(isinstance(each, (Open, Ref, Thing)) for each in arguments):
             return self.open(node)
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.abc
 import inspect
 import itertools
 import json
@@ -28,16 +29,46 @@ NUMBER = 7_919
 """Given for a number, it shows where the recipe writes it."""
 SWITCHES = {"peft_scheme": ("lora", "dora", "none"), "performance_mode": (True,), "packed_sequence": (True,)}
 ROOTS = ("trainer.", "data.", "optim.config.", "model.", "peft", "tokenizer", "resume.restore_config.path")
-LEFT_OUT = ("trainer.logger", "trainer.limit_", "trainer.log_", "trainer.max_steps", "trainer.val_check", "optim.config.lr",
-            "trainer.accelerator", "trainer.use_distributed", "trainer.gradient_clip", "trainer.enable_", "data.num_",
-            "optim.config.adam", "optim.config.weight", "optim.config.clip", "trainer.strategy.ckpt",
-            "trainer.callbacks.MegatronCommOverlapCallback.tp_comm_overlap_cfg", "trainer.callbacks.TimingCallback",
-            "trainer.callbacks.GarbageCollectionCallback", "trainer.callbacks.PreemptionCallback",
-            "trainer.callbacks.ModelCheckpoint", "trainer.plugins.params", "trainer.plugins.pipeline",
-            "trainer.plugins.autocast", "trainer.plugins.fp8_margin", "trainer.plugins.fp8_amax", "optim.config.bf16",
-            "optim.config.fp16", "trainer.strategy.gradient_as", "trainer.strategy.pipeline_dtype",
-            "trainer.strategy.ddp.average", "trainer.strategy.ddp.check", "trainer.strategy.ddp.align",
-            "trainer.strategy.save_ckpt", "trainer.accumulate", "data.dataset_kwargs", "data.path", "peft.alpha")  # fmt: skip
+LEFT_OUT = (
+    "trainer.logger",
+    "trainer.limit_",
+    "trainer.log_",
+    "trainer.max_steps",
+    "trainer.val_check",
+    "optim.config.lr",
+    "trainer.accelerator",
+    "trainer.use_distributed",
+    "trainer.gradient_clip",
+    "trainer.enable_",
+    "data.num_",
+    "optim.config.adam",
+    "optim.config.weight",
+    "optim.config.clip",
+    "trainer.strategy.ckpt",
+    "trainer.callbacks.MegatronCommOverlapCallback.tp_comm_overlap_cfg",
+    "trainer.callbacks.TimingCallback",
+    "trainer.callbacks.GarbageCollectionCallback",
+    "trainer.callbacks.PreemptionCallback",
+    "trainer.callbacks.ModelCheckpoint",
+    "trainer.plugins.params",
+    "trainer.plugins.pipeline",
+    "trainer.plugins.autocast",
+    "trainer.plugins.fp8_margin",
+    "trainer.plugins.fp8_amax",
+    "optim.config.bf16",
+    "optim.config.fp16",
+    "trainer.strategy.gradient_as",
+    "trainer.strategy.pipeline_dtype",
+    "trainer.strategy.ddp.average",
+    "trainer.strategy.ddp.check",
+    "trainer.strategy.ddp.align",
+    "trainer.strategy.save_ckpt",
+    "trainer.accumulate",
+    "data.dataset_kwargs",
+    "data.path",
+    "peft.alpha",
+)
+"""Beginnings of paths that no plan needs."""
 KEPT = MODEL_FIELDS | {"seq_length", "vocab_size", "make_vocab_size_divisible_by", "activation_func",
                        "moe_token_dispatcher_type", "recompute_granularity", "recompute_method",
                        "recompute_num_layers", "recompute_modules", "cp_comm_type", "moe_grouped_gemm"}  # fmt: skip
@@ -78,6 +109,9 @@ class Name:
 class Node:
     """What ``run.Config`` gives: a class, its arguments, and what is set since."""
 
+    _target: Any
+    _words: tuple[Any, ...]
+
     def __init__(self, target: Any, words: tuple[Any, ...], settings: dict[str, Any]) -> None:
         object.__setattr__(self, "_target", target)
         object.__setattr__(self, "_words", words)
@@ -93,7 +127,7 @@ class Node:
     __ror__ = __or__
 
 
-class Modules:
+class Modules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Recipes from a folder; every other module of the feigned packages is a name."""
 
     def __init__(self, folder: Path) -> None:
@@ -107,7 +141,7 @@ class Modules:
             from importlib.util import spec_from_file_location
 
             return spec_from_file_location(name, file)
-        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+        return ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         module = types.ModuleType(spec.name)
@@ -294,7 +328,7 @@ def _follows(key: str, variants: dict[str, dict[str, Any]]) -> bool:
 
 def main(folder: Path, out: Path) -> None:
     """Write the recipes: the classes and what most recipes say, then a line for each recipe."""
-    sys.meta_path.insert(0, Modules(folder))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Modules(folder))
     rows = recipes(folder)
     head = {"release": "NeMo 2.4.0", "configs": configs(folder), "common": shortened(rows)}
     lines = [json.dumps(each, sort_keys=True) for each in (head, *rows)]

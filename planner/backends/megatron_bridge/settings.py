@@ -81,7 +81,8 @@ class Settings:
         """A whole number, or None.  Raises DocumentInvalid."""
         found = self.value(*paths)
         if found is not None and (isinstance(found, bool) or not isinstance(found, int)):
-            raise DocumentInvalid(f"{self.spoken.get(paths[0], paths[0])} is {found!r}, not a whole number", where=self.where, hint="correct it")
+            told = self.spoken.get(paths[0], paths[0])
+            raise DocumentInvalid(f"{told} is {found!r}, not a whole number", where=self.where, hint="correct it")
         return found
 
     def has_section(self, name: str) -> bool:

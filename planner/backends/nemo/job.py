@@ -19,9 +19,9 @@ _HARMLESS = re.compile(
     r"|accumulate_grad_batches|gradient_clip|check_val|benchmark|default_root|precision)"
     r"|trainer\.strategy\.(?:ckpt_|gradient_as_bucket|pipeline_dtype|save_ckpt|progress|replace_progress|use_te_rng"
     r"|lazy_init|find_unused|setup_opt|init_model|restore_|megatron_log|nccl_comm|use_gloo|use_sharp|parallel_devices"
-    r"|cluster_environment|ddp$)"
-    r"|trainer\.plugins\.(?:params_dtype|pipeline_dtype|autocast|fp8_margin|fp8_amax|grad_scaler|precision)"
-    r"|trainer\.callbacks\.(?:Timing|Garbage|ModelCheckpoint|Preemption|Nsys|Memory|Speed|FLOPs|RunMetrics|LearningRate"
+    r"|cluster_environment|async_save)"
+    r"|trainer\.plugins\.(?:params_dtype|pipeline_dtype|autocast|fp8_margin|fp8_amax|fp8_dot|first_last|num_layers_at|grad_scaler|precision)"
+    r"|trainer\.callbacks\.(?:straggler|Timing|Garbage|ModelCheckpoint|Preemption|Nsys|Memory|Speed|FLOPs|RunMetrics|LearningRate"
     r"|Progress|Logging|RuntimeEstimator|MegatronEnableExperimental)"
     r"|optim\.(?!config\.(?:optimizer|use_|exp_avg|main_params|overlap|decoupled))|arguments\.|model$|trainer$"
 )
@@ -32,7 +32,7 @@ _USED = frozenset({"trainer.devices", "trainer.num_nodes"})
 def job_of_recipe(config: Thing, where: str, beside: Beside) -> LaunchJob:
     """The run of a recipe object.  Raises DocumentInvalid, FindingsInvalid."""
     rows, said = list(rows_of(config)), said_paths(config)
-    values = {bridge: value for _, bridge, value in rows if bridge}
+    values = {bridge: _decided(value) for _, bridge, value in rows if bridge}
     spoken = {bridge: path for path, bridge, _ in rows if bridge and path}
     own = {bridge: values[bridge] for path, bridge, _ in rows if bridge and path in said}
     missed, harmless = list(beside.not_modelled), list(beside.no_influence)
@@ -41,14 +41,17 @@ def job_of_recipe(config: Thing, where: str, beside: Beside) -> LaunchJob:
     name = config.name.removeprefix("recipe ")
     settings = Settings(values, frozenset(own), where, name, {}, own, spoken)
     devices = beside.devices or _devices(config, where)
-    beside = replace(
-        beside, devices=devices, no_influence=tuple(harmless), not_modelled=tuple(missed), software="nemo"
-    )
+    beside = replace(beside, devices=devices, no_influence=tuple(harmless), not_modelled=tuple(missed), software="nemo")
     job = job_of_settings(settings, where, beside)
     used = [f"{path}={value}" for path, _, value in rows if path in _USED and path in said]
     harmless = [row for row in job.arguments.no_influence if row not in used]
     lists = replace(job.arguments, used=(*job.arguments.used, *used), no_influence=tuple(harmless))
     return replace(job, arguments=lists)
+
+
+def _decided(value: Any) -> Any:
+    """A value; a call that is not followed decides nothing."""
+    return Open(f"{value.name}(...)", value.line) if isinstance(value, Thing) else value
 
 
 def _without_word(rows: list[tuple[str, str, Any]], said: set[str]) -> list[tuple[str, Any]]:

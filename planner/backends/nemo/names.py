@@ -4,7 +4,7 @@ From NVIDIA/NeMo v2.4.0: the strategy's degrees go to the model (lightning/pytor
 ``fsdp="megatron"`` is Megatron-FSDP of the kind that ``ddp`` says (:371), the optimizer decides whether it is
 distributed (:440), a precision's fields go over those of ``ddp`` (:436), ``MegatronCommOverlapCallback`` is Bridge's
 ``comm_overlap`` and ``DeepEPCallback`` sets the dispatcher (callbacks/deepep.py:50).  Pre-training takes the
-tokenizer of the data (collections/llm/api.py:187), which for mock data is GPT-2's (gpt/data/mock.py:83); fine-tuning
+tokenizer of the data (collections/llm/api.py:187), which is GPT-2's unless one is given; fine-tuning
 that of the checkpoint.
 """
 
@@ -37,12 +37,20 @@ _OF_STRATEGY = {
     "num_distributed_optimizer_instances": "ddp.num_distributed_optimizer_instances",
     "use_tp_pp_dp_mapping": "dist.use_tp_pp_dp_mapping",
 }
+_FORMATS = frozenset({"bf16", "fp16", "fp8", "fp8_recipe", "fp8_param_gather", "fp4", "grad_reduce_in_fp32"})
+_DEGREES = frozenset({
+    "tensor_model_parallel_size", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size",
+    "microbatch_group_size_per_vp_stage", "context_parallel_size", "sequence_parallel", "expert_model_parallel_size",
+    "expert_tensor_parallel_size", "num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage",
+    "account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split", "pipeline_model_parallel_layout",
+})  # fmt: skip
 _OF_DATA = {
     "seq_length": "dataset.seq_length",
     "global_batch_size": "train.global_batch_size",
     "micro_batch_size": "train.micro_batch_size",
 }
-_MOCK = "MockDataModule"
+_GPT2_DATA = ("MockDataModule", "PreTrainingDataModule", "")
+"""Data whose tokenizer is GPT-2's unless one is given (gpt/data/mock.py:83, pre_training.py:233)."""
 _PACKING = "data.packed_sequence_specs"
 _GPT2 = "gpt2"
 _NO_DECODER = ("Gemma2", "Gemma3", "Llama4", "SSM", "Base", "NVIDIAMamba", "NemotronH", "Hyena", "T5", "Bert", "Mega",
@@ -57,12 +65,8 @@ def rows_of(config: Thing) -> Iterator[Row]:
     """All that a recipe object says, each with Bridge's path."""
     trainer, data, model = (_section(config, name) for name in ("trainer", "data", "model"))
     yield from _trainer(trainer)
-    optim = _section(_section(config, "optim"), "config")
-    if "optim" not in config.fields:
-        optim = Thing("", 0, [], {"use_distributed_optimizer": True})  # gpt/model/base.py: GPTModel.__init__
-    yield from (
-        (f"optim.config.{name}", f"optimizer.{name}", plain(value)) for name, value in optim.fields.items()
-    )
+    for name, value in _optimizer(config.fields.get("optim")).items():
+        yield f"optim.config.{name}", f"optimizer.{name}", plain(value)
     for name, value in data.fields.items():
         if not isinstance(value, Thing):
             yield f"data.{name}", _OF_DATA.get(name, ""), plain(value)
@@ -76,6 +80,22 @@ def rows_of(config: Thing) -> Iterator[Row]:
         yield from ((f"peft.{name}", f"peft.{name}", plain(value)) for name, value in peft.fields.items())
     for name, value in _section(config, "arguments").fields.items():
         yield name, "", plain(value)
+
+
+def _optimizer(optim: Any) -> dict[str, Any]:
+    """The optimizer's fields; one that is made by a function of another file stays open."""
+    if optim is None:
+        return {"use_distributed_optimizer": True}  # gpt/model/base.py: GPTModel.__init__
+    own = optim.fields if isinstance(optim, Thing) else {}
+    held = own.get("config", (optim.positional or [None])[0] if isinstance(optim, Thing) else None)
+    fields = dict(held.fields) if isinstance(held, Thing) else {}
+    name = optim.name.rpartition(".")[2] if isinstance(optim, Thing) else ""
+    if name == "distributed_fused_adam_with_cosine_annealing":  # recipes/optim/adam.py:24
+        return {"optimizer": "adam", "use_distributed_optimizer": True, **fields}
+    if isinstance(optim, Thing) and name in ("", "MegatronOptimizerModule") and not isinstance(held, (Open, Ref)):
+        return fields
+    text = optim.text if isinstance(optim, Open) else f"{name}(...)"
+    return {"use_distributed_optimizer": Open(text, getattr(optim, "line", 0))}
 
 
 def said_paths(config: Thing) -> set[str]:
@@ -127,10 +147,12 @@ def _strategy(name: str, value: Any) -> Iterator[Row]:
                 yield f"{path}.{each}", f"ddp.{each}", plain(held)
         if "data_parallel_sharding_strategy" not in value.fields:
             yield f"{path}.data_parallel_sharding_strategy", "ddp.data_parallel_sharding_strategy", "no_shard"
+    elif name == "ddp" and value == "pytorch":
+        yield path, "", value
     elif name == "fsdp":
         yield path, "ddp.use_megatron_fsdp", value == "megatron" or (value if isinstance(value, Open) else False)
     else:
-        yield path, _OF_STRATEGY.get(name, f"model.{name}"), plain(value)
+        yield path, _OF_STRATEGY.get(name, f"model.{name}" if name in _DEGREES else ""), plain(value)
 
 
 def _precision(plugin: Any) -> Iterator[Row]:
@@ -143,7 +165,8 @@ def _precision(plugin: Any) -> Iterator[Row]:
     if isinstance(kind, str) and kind in _KINDS:
         fields[_KINDS[kind]] = True
     for name, value in fields.items():
-        yield f"trainer.plugins.{name}", f"mixed_precision.{name}", plain(value)
+        path = "fp8_param_gather" if name == "fp8_params" else name
+        yield f"trainer.plugins.{name}", f"mixed_precision.{path}" if path in _FORMATS else "", plain(value)
 
 
 def _callback(callback: Thing) -> Iterator[Row]:
@@ -169,8 +192,8 @@ def _model(config: Thing) -> Iterator[Row]:
     if fields is not None:
         provider = "MLAModelProvider" if fields.get("multi_latent_attention") else "GPTModelProvider"
     yield "model.config", "model.provider", provider
-    for each, value in {**(fields or {}), **config.fields}.items():
-        value = plain(value)
+    for each, held in {**(fields or {}), **config.fields}.items():
+        value = plain(held)
         if each == "activation_func":
             value = str(value).strip("<>").rpartition(".")[2]
         yield f"model.config.{each}", f"model.{each}", value
@@ -187,7 +210,7 @@ def _tokenizer(config: Thing, model: Thing, data: Thing) -> Iterator[Row]:
         if isinstance(place, str):
             yield "resume.restore_config.path", "tokenizer.tokenizer_model", place
         return
-    if held is None and data.name.rpartition(".")[2] in (_MOCK, ""):
+    if held is None and data.name.rpartition(".")[2] in _GPT2_DATA:
         yield path, "tokenizer.tokenizer_model", _GPT2
         return
     if not isinstance(held, Thing):
@@ -201,5 +224,5 @@ def _tokenizer(config: Thing, model: Thing, data: Thing) -> Iterator[Row]:
         yield path, "tokenizer.vocab_size", size + 1 if isinstance(size, int) else size
         return
     name = fields.get("pretrained_model_name", fields.get("model_name", (held.positional or [None])[0]))
-    name = fields.get("tokenizer_model") or name
+    name = fields.get("tokenizer_model") or fields.get("model_path") or name
     yield path, "tokenizer.tokenizer_model", _GPT2 if name == "GPT2BPETokenizer" else plain(name)

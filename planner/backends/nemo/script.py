@@ -1,4 +1,4 @@
-"""Scripts of NeMo 2: Python files that make or change a recipe, and command lines of ``nemo llm``.  Nothing is executed.
+"""Scripts of NeMo 2: Python files that make or change a recipe, command lines of ``nemo llm``.  Nothing is executed.
 
 A recipe is a function of ``nemo.collections.llm`` (``llm.llama3_70b.pretrain_recipe(...)``), or is made of
 ``run.Partial(llm.pretrain, ...)`` or of a call of ``llm.pretrain`` itself.
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.backends.megatron_bridge.job import Beside
+from planner.backends.nemo import perf_configs
 from planner.backends.nemo.job import job_of_recipe
 from planner.backends.nemo.recipe_table import FUNCTIONS, put, recipe
 from planner.backends.rules.settings import literal
@@ -70,13 +71,7 @@ def job_of_words(words: Sequence[str], sources: Sources, beside: Beside) -> Laun
             harmless.append(word)
         else:
             overrides.append(word)
-    match = _FACTORY.match(factory)
-    if match is None:
-        raise DocumentInvalid(
-            f"nemo llm {task} names no recipe", where=sources.where, hint="add --factory, such as llama3_8b"
-        )
-    given = _arguments(match["arguments"], sources.where)
-    config = recipe(match["name"], _STARTS[task], given, sources.where)
+    config = _factory(factory, task, sources.where)
     _lay_over(config, overrides, sources.where)
     return job_of_recipe(config, sources.where, replace(beside, no_influence=tuple(harmless)))
 
@@ -90,6 +85,8 @@ def job_of_python(text: str, sources: Sources, beside: Beside) -> LaunchJob:
         return _made(name, arguments, settings, line, sources.where)
 
     found = follow(text, sources.where, made, words, sources.variables)
+    if not found.trained and (factory := _said_factory(words)) is not None:
+        found.trained.append(_factory(factory, "pretrain", sources.where))
     configs = [each for each in (*found.trained, *reversed(found.made)) if each.name.startswith("recipe ")]
     if not configs:
         raise DocumentInvalid(
@@ -99,6 +96,23 @@ def job_of_python(text: str, sources: Sources, beside: Beside) -> LaunchJob:
         )
     _lay_over(configs[0], overrides, sources.where)
     return job_of_recipe(configs[0], sources.where, replace(beside, undecided=tuple(found.undecided)))
+
+
+def _factory(text: str, task: str, where: str) -> Thing:
+    """The recipe of ``name`` or ``name(argument=value, ...)``."""
+    match = _FACTORY.match(text)
+    if match is None:
+        raise DocumentInvalid(f"nemo llm {task} names no recipe", where=where, hint="add --factory, such as llama3_8b")
+    return recipe(match["name"], _STARTS[task], _arguments(match["arguments"], where), where)
+
+
+def _said_factory(words: Sequence[str]) -> str | None:
+    """The recipe that the words of a script name."""
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in ("--factory", "-f"):
+            return value if equals else next(iter(words[place + 1 : place + 2]), None)
+    return None
 
 
 def _arguments(text: str | None, where: str) -> dict[str, Any]:
@@ -128,12 +142,13 @@ def _made(name: str, arguments: list[Any], settings: dict[str, Any], line: int, 
     """Recipes and configurations; None for any other call."""
     *before, last = name.split(".")
     module = before[-1] if before else ""
-    first = arguments[0] if arguments else settings.get("default_factory")
+    first = arguments[0] if arguments else None
+    if name in ("fiddle.build", "fiddle.cast") and arguments:
+        return arguments[-1] if isinstance(arguments[-1], Thing) else None
+    if last in perf_configs.FUNCTIONS:
+        return perf_configs.called(last, arguments, settings, line)
     if last in FUNCTIONS and module not in ("", "?"):
         return recipe(module, last, settings, where, line)
-    if last == "main" and module == "cli" and isinstance(settings.get("default_factory"), Ref):
-        module, _, last = settings["default_factory"].name.rpartition(".")
-        return recipe(module.rpartition(".")[2], last, {}, where, line)
     if last == "model" and ".llm." in name and module not in ("", "?"):
         return recipe(module, FUNCTIONS[0], {}, where, line).fields["model"]
     if name.startswith("nemo_run.") and last in ("Config", "Partial") and isinstance(first, Ref):

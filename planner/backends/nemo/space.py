@@ -58,8 +58,12 @@ RULES: tuple[SpaceRule, ...] = (
 )
 KINDS = training_kinds("NeMo v2.4.0 nemo/collections/llm/peft/lora.py", bases=SIXTEEN_BIT)
 PACKED = packed_sequences("NeMo 8cfedd72 nemo/utils/sequence_packing_utils.py:23", packings=GREEDY)
-OPTIMIZERS = optimizers(
+EARLY_OPTIMIZERS = optimizers(
     "megatron-core 0.14 core/optimizer/optimizer_config.py: adam and sgd", has=("adam", "adam_bf16_states", "sgd")
+)
+OPTIMIZERS = optimizers(
+    "NeMo v2.4.0 scripts/performance/helpers.py:206: use_precision_aware_optimizer, core/optimizer/optimizer_config.py",
+    has=("adam", "adam_bf16_states", "adam_precision_aware", "sgd"),
 )
 DECODERS = decoders_only("NeMo v2.4.0 nemo/collections/llm/gpt: the models that the physics describes")
 RECIPES = fp8_recipes("NeMo v2.4.0 scripts/performance/helpers.py: fp8_recipe", has=EIGHT_BIT)
