@@ -161,7 +161,7 @@ def _blocks(model: _Model) -> None:
 def _most(model: _Model, goal: Goal, effort: Effort) -> tuple[float, bool]:
     """The greatest sum, which stays; its bound, and whether it is proved."""
     largest = max((abs(value) for values in goal.values for value in values), default=0.0)
-    scale = ROUNDING / largest if largest > 0 else 1.0
+    scale = ROUNDING / (largest or 1.0)
     gain = {
         column: round(value * scale)
         for columns, values in zip(model.takes, goal.values, strict=True)
@@ -196,25 +196,28 @@ def _least(model: _Model, goal: Goal, effort: Effort) -> tuple[float, bool]:
             model.point = found
             low = max(middle + 1, bisect_right(steps, goal_value(goal, _chosen(model))))
     value = goal_value(goal, _chosen(model))
-    for columns, values in zip(model.takes, goal.values, strict=True):
-        for column, each in zip(columns, values, strict=True):
-            if each < value:
-                model.program.bounds[column] = 0, 0
+    if any(at is not None for at in _chosen(model)):
+        _leave_out(model, model.program, goal, value)
     return max(value, steps[refused - 1] if refused else 0.0), refused <= low
 
 
 def _all_at_least(
     model: _Model, goal: Goal, value: float, left_s: float, effort: Effort
 ) -> tuple[Sequence[int] | None, bool]:
-    """A point where somebody runs and nobody who does is below a value; else whether it is proved that none exists."""
+    """A point where nobody who runs is below a value; else whether it is proved that none exists."""
     program = replace(model.program, bounds=list(model.program.bounds), rows=list(model.program.rows))
+    _leave_out(model, program, goal, value)
+    solved = solve_whole(program, {}, replace(effort, wall_s=left_s, deterministic_s=effort.deterministic_s / 4))
+    return solved.values, solved.infeasible
+
+
+def _leave_out(model: _Model, program: WholeProgram, goal: Goal, value: float) -> None:
+    """Somebody runs, and nobody who does is below a value."""
     for columns, values in zip(model.takes, goal.values, strict=True):
         for column, each in zip(columns, values, strict=True):
             if each < value:
                 program.bounds[column] = 0, 0
     program.add({column: 1 for columns in model.takes for column in columns}, low=1)
-    solved = solve_whole(program, {}, replace(effort, wall_s=left_s, deterministic_s=effort.deterministic_s / 4))
-    return solved.values, solved.infeasible
 
 
 def _any_point(model: _Model) -> Sequence[int]:
