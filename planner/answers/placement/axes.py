@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -85,7 +86,7 @@ def _pipeline(mesh: Mesh, bill: Sequence[Traffic]) -> Iterator[PlanAxis]:
         return
     chains = strided_groups(mesh.world_size, factors)
     stages = range(strategy.pp)
-    borders = list(zip(stages, stages[1:], strict=False))
+    borders = list(pairwise(stages))
     if strategy.num_chunks > strategy.pp and strategy.pp > 2:
         borders.append((strategy.pp - 1, 0))
     for here, there in borders:

@@ -23,8 +23,8 @@ from planner.plan.relief import of_stages
 from planner.predict.candidate import Split
 from planner.predict.collective import Collective, Groups
 from planner.predict.cost.hardware import Hardware
-from planner.question.problem import Problem
 from planner.predict.distinct_parts import Routing
+from planner.question.problem import Problem
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import RowContext, strategy_context
 from profiles.cluster import Cluster
@@ -51,7 +51,11 @@ class _Stretched(Hardware):
         return seconds * self._longer(op, group_size, stride)
 
     def groups_collective_s(
-        self, op: Collective, size_bytes: Array, groups: Groups, where: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
+        self,
+        op: Collective,
+        size_bytes: Array,
+        groups: Groups,
+        where: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None,
     ) -> Array:
         """Seconds of one collective over groups."""
         seconds = Hardware.groups_collective_s(self, op, size_bytes, groups, where)
@@ -91,11 +95,14 @@ class Judge:
 
     def seconds_a_byte(self, fabric: Fabric) -> list[float]:
         """[axis]: seconds a byte of the buffer of the slowest group; of pipeline borders the mean over the slowest
-        pipeline."""
+        pipeline.
+        """
         loads = [load_of(fabric, axis.groups, axis.pattern) for axis in self.axes]
         found = [0.0] * len(self.axes)
         for term in TERMS:
-            members = [at for at, axis in enumerate(self.axes) if axis.term == term or (term, axis.term) == ("dp", "ep")]
+            members = [
+                at for at, axis in enumerate(self.axes) if axis.term == term or (term, axis.term) == ("dp", "ep")
+            ]
             if not any(self.axes[at].term == term for at in members):
                 continue
             rates, first, hops = fair_rates(fabric, joined([loads[at] for at in members])), 0, list[Array]()
@@ -135,7 +142,9 @@ class Judge:
         found: dict[Term, float] = {}
         for axis, each in zip(self.axes, seconds_a_byte, strict=True):
             seconds = float(axis.group_bytes.max()) * each
-            found[axis.term] = max(found.get("pp", 0.0), seconds) if axis.term == "pp" else found.get(axis.term, 0.0) + seconds
+            found[axis.term] = (
+                max(found.get("pp", 0.0), seconds) if axis.term == "pp" else found.get(axis.term, 0.0) + seconds
+            )
         return found
 
 

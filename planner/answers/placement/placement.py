@@ -131,7 +131,9 @@ def _nodes_needed(plan: Plan, given: int) -> int:
         )
     if ranks % pool.devices_per_node:
         raise DocumentInvalid(
-            f"{ranks} ranks are not a whole number of nodes of {pool.devices_per_node}", where="plan", hint="plan whole nodes"
+            f"{ranks} ranks are not a whole number of nodes of {pool.devices_per_node}",
+            where="plan",
+            hint="plan whole nodes",
         )
     needed = ranks // pool.devices_per_node
     if given < needed:

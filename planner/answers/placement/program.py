@@ -8,9 +8,9 @@ import numpy as np
 
 from planner.answers.placement.axes import TERMS, PlanAxis, Term, stage_of
 from planner.answers.placement.judge import Judge
+from planner.predict.collective import LINE_FRACTION
 from planner.predict.cost.data_parallel import LAST_BUCKET_FRACTION
 from planner.predict.cost.overlap import SLOWDOWN, WINDOW_FRACTION
-from planner.predict.collective import LINE_FRACTION
 from planner.strategy.mesh import Mesh
 from profiles.cluster import Cluster, FabricLevel
 from profiles.fabric.build import fabric_of
@@ -25,9 +25,7 @@ def placement_problem(judge: Judge, mesh: Mesh, switch_of_node: Sequence[Ints]) 
     size, num_nodes = judge.cluster.pools[0].devices_per_node, judge.cluster.pools[0].num_nodes
     free = np.bincount(switch_of_node[0])
     phases = _phases(judge)
-    families = [
-        family for axis in judge.axes for family in _families(axis, size, list(phases).index(axis.term))
-    ]
+    families = [family for axis in judge.axes for family in _families(axis, size, list(phases).index(axis.term))]
     kinds = stage_of(mesh, np.arange(num_nodes, dtype=np.int64) * size)
     return PlacementProblem(
         num_nodes, free, _tiers(judge.cluster, switch_of_node), families, tuple(phases.values()), kinds

@@ -78,7 +78,9 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DocumentInvalid(
-            f"cannot read the topology: {error}", where=f"--topology {path}", hint="write `scontrol show topology` there"
+            f"cannot read the topology: {error}",
+            where=f"--topology {path}",
+            hint="write `scontrol show topology` there",
         ) from error
 
 
