@@ -24,7 +24,7 @@ from solver.constraint_program import Effort
 NODES, LEAF, JOB, FULL = 1024, 32, 512, 0.8
 OVERSUBSCRIPTION = 4.0
 TARGET_S = 10.0
-EFFORT = Effort(wall_s=6.0, deterministic_s=20.0)
+EFFORT = Effort(wall_s=5.0, deterministic_s=20.0)
 CASES = {
     "dense": ("llama-3.1-405b", Strategy(tp=8, sp=True, pp=16, dp_shard=32, num_microbatches=64)),
     "experts": ("deepseek-v3", Strategy(ep=64, pp=16, dp_shard=256, num_microbatches=32)),

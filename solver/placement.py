@@ -1,7 +1,7 @@
 """Which position of a job sits under which switch: an integer program over switches, not over nodes.
 
 Positions 0 .. N-1 are the nodes of a job as its ranks see them; a leaf has ``free`` nodes, all alike.  A *family* is a
-set of groups of positions that communicate in one phase; phases run one after the other, families of one phase together.
+set of groups of positions that communicate in one phase; phases run one after the other, families of a phase together.
 
     minimise    sum over phases p of  count_p(t_p),   count_p(t) = max(share_p t, t - cover_p)
     subject to  t_p >= floor_p
@@ -9,7 +9,8 @@ set of groups of positions that communicate in one phase; phases run one after t
     (2)         every position sits under one leaf, a leaf takes at most its free nodes
 
 ``ring``: a group loads a switch with ``weight`` for every member under it whose next member is not (a group of two has
-both ways).  Members of one class in the right order leave a switch once, and that is what the program counts.  ``all_to_all``: with ``weight n (g - n) / g`` where n of its g members are inside.
+both ways).  Members of one class in the right order leave a switch once, and that is what the program counts.
+``all_to_all``: with ``weight n (g - n) / g`` where n of its g members are inside.
 
 Symmetry: nodes of a leaf are alike, and so are positions of one *class* (``_classes``): the program counts n[class,
 leaf].  A family whose groups take one member of several classes (pipeline neighbours; rings across expert groups) is
@@ -147,8 +148,9 @@ def in_order(problem: PlacementProblem, positions: Ints, leaves: Ints) -> Ints:
 
 
 def packed_orders(problem: PlacementProblem) -> list[tuple[Ints, Ints]]:
-    """Positions and leaves in orders that need no search: groups of each family side by side, each filling leaves as
-    listed and with the fullest first; positions as they are first.
+    """Positions and leaves in orders that need no search; the first is everything as it is listed.
+
+    Groups of each family side by side, filling leaves as listed and with the fullest first.
     """
     everyone = np.arange(problem.num_positions, dtype=np.int64)
     orders, shapes = [everyone], set[tuple[int, int]]()
@@ -212,7 +214,7 @@ def _forced(problem: PlacementProblem) -> PlacementProblem:
     """The same with floors of the phases raised to what no order avoids.
 
     Where all nodes are used, groups of ``g`` that lie whole under a switch leave ``r = nodes mod g`` of them to groups
-    that do not: a ring crosses at least once, an exchange sends at least ``r (g - r) / g`` (concave: one group has all r).
+    that do not: a ring crosses at least once, an exchange sends at least ``r (g - r) / g`` (concave: one group has r).
     """
     if problem.free.sum() != problem.num_positions:
         return problem
@@ -267,7 +269,7 @@ def place(problem: PlacementProblem, effort: Effort, known: Sequence[Ints] = ())
 def _one_switch_bound_s(
     problem: PlacementProblem, class_of: Ints, known: Ints, known_s: float, effort: Effort
 ) -> float:
-    """The greatest bound of programs that look at one switch, its free nodes, and one leaf without a limit for the rest.
+    """The greatest bound of programs that look at one switch, and at one leaf without a limit for the rest.
 
     Each is small, so that it is often solved, where the linear relaxation of the whole spreads every class evenly.
     """

@@ -29,7 +29,7 @@ class PlacementQuestion(Document):
         max_length=100_000,
         description="names or host lists, node rank 0 first; empty = all nodes of the topology",
     )
-    time_limit_s: float = Field(default=8.0, gt=0, le=60, description="for the integer program")
+    time_limit_s: float = Field(default=6.0, gt=0, le=60, description="for the integer program")
     seed: int = Field(default=0, ge=0, lt=2**31)
 
 

@@ -8,8 +8,9 @@ Its load on a link is the bytes that cross the link for each byte of the buffer.
 member sends ``(k - 1) / k / L_below`` to the member at its place in the next block.  Over a mesh that goes to all other
 members at once, over a torus along each axis that the members lie on, in both directions where the axis is a closed
 ring, split as the links allow.  ``node_ring``: the same over nodes in the order of their numbers, whatever switch they
-are under: NCCL joins the rings of the nodes of a communicator one node to the next (connectRings of
-src/graph/connect.cc) and asks no switch.  ``all_to_all``: ``1 / g`` from everyone to everyone.  ``send_recv``: 1 to the next.
+are under: NCCL joins the rings of the nodes of a communicator one node to the next (NVIDIA/nccl@0f900e1bb,
+connectRings of src/graph/connect.cc) and asks no switch.  ``all_to_all``: ``1 / g`` from everyone to everyone.
+``send_recv``: 1 to the next.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from profiles.fabric.fabric import Fabric
 from profiles.fabric.shares import fair_rates
 from profiles.fabric.traffic import joined, load_of
 from profiles.topology import NetworkTier
-from solver.arrays import Array
+from solver.arrays import Array, Mask
 
 Key = tuple[str, int, int]
 """Pattern, group size and stride."""
@@ -55,7 +55,7 @@ class _Stretched(Hardware):
         op: Collective,
         size_bytes: Array,
         groups: Groups,
-        where: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None,
+        where: Mask | None = None,
     ) -> Array:
         """Seconds of one collective over groups."""
         seconds = Hardware.groups_collective_s(self, op, size_bytes, groups, where)
@@ -94,9 +94,7 @@ class Judge:
         self.unplaced_s = evaluate_split(self.context, self.split).step_time_s
 
     def seconds_a_byte(self, fabric: Fabric) -> list[float]:
-        """[axis]: seconds a byte of the buffer of the slowest group; of pipeline borders the mean over the slowest
-        pipeline.
-        """
+        """[axis]: seconds a byte of the slowest group's buffer; of pipeline borders the slowest pipeline's mean."""
         loads = [load_of(fabric, axis.groups, axis.pattern) for axis in self.axes]
         found = [0.0] * len(self.axes)
         for term in TERMS:

@@ -46,7 +46,7 @@ def _families(axis: PlanAxis, devices_per_node: int, phase: int) -> list[Family]
         per_group = axis.group_bytes[at] * ((count - 1) / count if axis.pattern == "node_ring" else 1.0)
         if axis.pattern == "all_to_all":
             per_group = per_group * axis.groups.shape[1] / count
-        weight = np.bincount(own.ravel(), weights=per_group, minlength=len(groups))
+        weight = np.bincount(own.ravel(), weights=per_group, minlength=len(groups)).astype(np.float64)
         found.append(Family("all_to_all" if axis.pattern == "all_to_all" else "ring", groups, weight, phase))
     return found
 
@@ -56,7 +56,7 @@ def _tiers(cluster: Cluster, switch_of_node: Sequence[Ints]) -> tuple[SwitchTier
     pool, levels = cluster.pools[0], cluster.fabric
     leaf, found = switch_of_node[0], list[SwitchTier]()
     num_leaves = int(leaf.max()) + 1
-    down: Array = np.bincount(leaf) * (pool.nics_per_node * pool.nic_bandwidth_bytes_per_s)
+    down: Array = np.bincount(leaf).astype(np.float64) * (pool.nics_per_node * pool.nic_bandwidth_bytes_per_s)
     first_node = np.array([int(np.flatnonzero(leaf == each)[0]) for each in range(num_leaves)])
     switch_below = np.arange(num_leaves)
     for index, switch in enumerate(switch_of_node):
@@ -64,7 +64,7 @@ def _tiers(cluster: Cluster, switch_of_node: Sequence[Ints]) -> tuple[SwitchTier
         above = switch[first_node]
         if index:
             parents = np.array([above[switch_below == each][0] for each in range(len(down))])
-            down = np.bincount(parents, weights=down)
+            down = np.bincount(parents, weights=down).astype(np.float64)
         if len(down) == 1:
             break
         down = down / level.oversubscription
@@ -74,7 +74,7 @@ def _tiers(cluster: Cluster, switch_of_node: Sequence[Ints]) -> tuple[SwitchTier
 
 
 def _phases(judge: Judge) -> dict[Term, Phase]:
-    """What of each phase shows.  Data parallelism hides under windows; of the rest the part that shows in the plan does."""
+    """What of each phase shows: of data parallelism beyond its windows, of the rest the part that shows in the plan."""
     flat = judge.cluster.model_copy(update={"fabric": ()})
     aligned = judge.phase_seconds(judge.aligned)
     floors = judge.phase_seconds(judge.seconds_a_byte(fabric_of(flat)))

@@ -1,8 +1,8 @@
 """The switches above named nodes: from Slurm's topology (file or ``scontrol show topology``) or from named leaves.
 
-``SwitchName=leaf1 Nodes=n[001-032]`` and ``SwitchName=spine1 Switches=leaf[1-4]`` (topology.conf(5), Slurm 22.05), or one
-leaf a line, ``leaf1: n[001-032]``.  Importers of other formats number nodes and keep no names, so they cannot say which
-named node sits where.
+``SwitchName=leaf1 Nodes=n[001-032]`` and ``SwitchName=spine1 Switches=leaf[1-4]`` (topology.conf(5), Slurm 22.05), or
+one leaf a line, ``leaf1: n[001-032]``.  Importers of other formats number nodes and keep no names, so they cannot say
+which named node sits where.
 """
 
 from __future__ import annotations

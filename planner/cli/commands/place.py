@@ -44,7 +44,7 @@ def place(  # noqa: PLR0917  # a flag is an argument
     plan: flags.PlanReference,
     topology: Topology,
     nodes: Nodes = None,
-    time_limit: TimeLimit = 8.0,
+    time_limit: TimeLimit = 6.0,
     seed: Seed = 0,
     hosts_out: HostsOut = None,
     database: flags.Database = None,
