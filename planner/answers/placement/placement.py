@@ -23,7 +23,8 @@ from profiles.document import Document
 from profiles.topology import NetworkTier
 from solver.arrays import Ints
 from solver.constraint_program import Effort
-from solver.placement import cost_s, place
+from solver.placement.place import place
+from solver.placement.problem import cost_s
 
 WORTH_A_CHANGE = 1e-6
 """Part of a step below which the order stays as it is listed."""

@@ -15,7 +15,7 @@ from planner.strategy.mesh import Mesh
 from profiles.cluster import Cluster, FabricLevel
 from profiles.fabric.build import fabric_of
 from solver.arrays import Array, Ints
-from solver.placement import Family, Phase, PlacementProblem, SwitchTier
+from solver.placement.problem import Family, Phase, PlacementProblem, SwitchTier
 
 FRACTION = LINE_FRACTION["fabric"]
 
