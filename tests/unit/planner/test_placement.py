@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from planner.answers.placement.axes import crossing_axes
+from planner.answers.placement.judge import Judge
 from planner.answers.placement.placement import Placement, place_nodes
 from planner.answers.placement.switches import read_switches
 from planner.errors import DocumentInvalid
 from planner.plan.plan import Plan
 from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
+from planner.strategy.mesh import build_mesh
 from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from profiles.fabric.build import fabric_of
@@ -133,3 +136,16 @@ def test_a_ring_of_nodes_sends_its_share_from_every_node() -> None:
     sent = load.amount[load.link == 2 * fabric.first_cable]
     assert sent.tolist() == pytest.approx([39 / 40])
     assert load.amount.max() == pytest.approx(39 / 40)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [DENSE, Strategy(tp=2, sp=True, pp=4, vpp=2, schedule="interleaved", dp_shard=4, num_microbatches=8, zero_stage=1)],
+    ids=["1f1b", "interleaved"],
+)
+def test_the_cost_model_is_asked_about_the_plan_itself(strategy: Strategy) -> None:
+    plan = plan_of(strategy, 4.0)
+    judge = Judge(plan, crossing_axes(plan, build_mesh(plan.chosen(), plan.problem.cluster)), 4)
+    assert judge.unplaced_s == plan.step_time_s
+    twice = judge.step_time_s([2.0] * len(judge.axes))
+    assert plan.step_time_s < twice < 2 * plan.step_time_s
