@@ -1,4 +1,4 @@
-"""Requests of an agent to a service: one in this process, or one at an address; the same keys, limits and errors."""
+"""Requests of an agent to a service, in this process or elsewhere; the same keys, limits and errors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from api.agents.tools import ToolCall
-from api.client.address import checked_address, checked_key, is_loopback
-from planner.version import __version__
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -71,20 +69,6 @@ def _far(job: Mapping[str, Any]) -> tuple[float, float | None, str]:
     said = job["progress"]
     words = f"job {job['id']} is {job['status']}, {said.get('phase') or 'waiting'}"
     return float(said.get("evaluated") or 0), None, words
-
-
-@asynccontextmanager
-async def door_to(address: str, key: str | None) -> AsyncIterator[Door]:
-    """To a service elsewhere.  Raises DocumentInvalid for what is no address or no key."""
-    checked = checked_address(address)
-    headers = {"User-Agent": f"meshwright/{__version__}"}
-    if checked_key(key) is not None:
-        headers["Authorization"] = f"Bearer {key}"
-    timeout = httpx.Timeout(300.0, connect=10.0)
-    async with httpx.AsyncClient(
-        base_url=checked, headers=headers, timeout=timeout, trust_env=not is_loopback(checked)
-    ) as http:
-        yield Door(http)
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from planner.errors import Conflict
 if TYPE_CHECKING:
     from api.settings import Settings
 
+ANSWER_S, CONNECT_S = 300.0, 10.0
 Processes = Annotated[
     int | None,
     typer.Option("--processes", metavar="N", help="Processes that search while the agent waits (default 2)."),
@@ -52,12 +53,20 @@ def mcp(
 
 
 async def _through(address: str) -> None:
-    """Answer from a service elsewhere."""
-    from api.agents.door import door_to
-    from api.agents.stdio import answer_on_stdio
+    """Answer from a service elsewhere.  Raises DocumentInvalid for what is no address or no key."""
+    import httpx
 
-    async with door_to(address, os.environ.get("MESHWRIGHT_API_KEY")) as door:
-        await answer_on_stdio(door)
+    from api.agents.door import Door
+    from api.agents.stdio import answer_on_stdio
+    from api.client.address import checked_address, checked_key, is_loopback
+    from planner.version import __version__
+
+    checked, key = checked_address(address), checked_key(None)
+    headers = {"User-Agent": f"meshwright/{__version__}"} | ({} if key is None else {"Authorization": f"Bearer {key}"})
+    timeout = httpx.Timeout(ANSWER_S, connect=CONNECT_S)
+    asks = httpx.AsyncClient(base_url=checked, headers=headers, timeout=timeout, trust_env=not is_loopback(checked))
+    async with asks as http:
+        await answer_on_stdio(Door(http))
 
 
 def _here(settings: Settings) -> None:
