@@ -63,6 +63,7 @@ MEGATRON_CORE = Physics(
     launch_s=CORE_LAUNCH_S,
     call_s=CORE_CALL_S,
     expert_launches=CORE_EXPERT_LAUNCHES,
+    eager_expert_bias=True,
     each_expert_s=CORE_EACH_EXPERT_S,
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,

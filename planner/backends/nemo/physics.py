@@ -16,6 +16,7 @@ NEMO = Physics(
     launch_s=CORE_LAUNCH_S,
     call_s=CORE_CALL_S,
     expert_launches=CORE_EXPERT_LAUNCHES,
+    eager_expert_bias=True,
     each_expert_s=CORE_EACH_EXPERT_S,
     eight_bit_experts=True,
     eight_bit_inputs=True,
