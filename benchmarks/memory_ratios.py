@@ -21,11 +21,11 @@ from planner.predict.memory.fit_chance import COMMITTED, MeasuredRatios
 
 SAID = (
     "measured over predicted peak memory, fitted by python -m benchmarks.memory_ratios to the fit part"
-    " (planner/evidence/accuracy/rows_used_for_fitting.txt) of the published runs; docs/decisions/0036"
+    " (planner/evidence/accuracy/rows_used_for_fitting.txt) of the published runs; docs/decisions/0036 and 0087"
 )
 SAME_AS = {"megatron-bridge": "megatron", "mindspeed": "megatron", "nemo": "megatron", "unrestricted": "megatron"}
 """They run Megatron-Core (its states, its kept activations, PyTorch's allocator), or are predicted with its memory as
-the neutral physics is, and have no measured peaks of their own."""
+the neutral physics is: their sources and Megatron's speak for all of them."""
 
 
 def main() -> int:
@@ -40,7 +40,9 @@ def main() -> int:
     rows, _ = read_truth_files(asked.truth)
     predictions, _ = predict_rows(row for row in rows if fitting.holds(row))
     seen = [found for each in predictions if (found := observation(each)) is not None]
-    text = MeasuredRatios(said=SAID, ratios=fitted_ratios(seen), same_as=SAME_AS).model_dump_json(indent=2) + "\n"
+    text = (
+        MeasuredRatios(said=SAID, ratios=fitted_ratios(seen, SAME_AS), same_as=SAME_AS).model_dump_json(indent=2) + "\n"
+    )
     if asked.check:
         fresh = COMMITTED.is_file() and COMMITTED.read_text(encoding="utf-8") == text
         print("up to date" if fresh else "stale")

@@ -356,6 +356,11 @@ class ModelSpec(Document):
         """Whether some layer is a mixture of experts."""
         return any(kind.moe is not None for kind in self.layer_kinds)
 
+    @property
+    def num_experts(self) -> int:
+        """Routed experts of the layer that has most of them; 0 = no mixture of experts."""
+        return max((kind.moe.num_experts for kind in self.layer_kinds if kind.moe is not None), default=0)
+
     def layer_kind_sequence(self) -> tuple[int, ...]:
         """Kind index of every layer in order, length ``num_layers``."""
         return tuple(run.kind for run in self.layer_runs for _ in range(run.count))

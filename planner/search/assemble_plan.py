@@ -93,7 +93,7 @@ def assemble_plan(
             problem.calibration.framework_sigma if problem.calibration else None,
             studied_sigma=software.release.physics.spread_at(
                 candidate.strategy.world_size,
-                experts=problem.model.has_experts,
+                experts=problem.model.num_experts,
                 traced=problem.model.traced is not None,
             ),
         ),

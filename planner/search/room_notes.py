@@ -39,4 +39,5 @@ def whose_runs(software: Software) -> str:
     if name == POOLED:
         return f"{figures} (no measured runs of {software.backend.title}: what other back-ends' runs say of it)"
     rows = ratio.exact + ratio.finished + ratio.out_of_memory
-    return f"{figures} ({rows:,} runs of {name})"
+    sources = "one publication" if ratio.sources == 1 else f"{ratio.sources} publications"
+    return f"{figures} ({rows:,} runs of {name}, {sources})"

@@ -12,7 +12,7 @@ COMPILED_LOGIT_BYTES = 2.0
 TORCHTITAN = replace(
     PYTORCH_FSDP,
     name="torchtitan",
-    time_spread=0.12,
+    time_spread=0.185,
     studied_devices=128,
     summary="torchtitan, eager FSDP2",
     attention="flash2",
@@ -36,7 +36,9 @@ chunks again (``planner.predict.cost.regathers``).
 Without a pipeline every micro-batch reduces its gradients and drops its parameters (trainer.py:885, no switch is set).
 Its 8-bit layers are torchao's Float8Linear, scaled by each tensor's present largest value (components/float8.py).
 Plain cross-entropy over fp32 logits: the kept log-softmax, the gradient of the loss and that of the softmax, three
-fp32 tensors at the head's backward (torchtitan, components/loss.py)."""
+fp32 tensors at the head's backward (torchtitan, components/loss.py).
+``time_spread``: eight rows of its own tables, 0.080, a third wider, and 0.15 by which sources differ (as Accelerate's):
+torchao's runs of it are far from its own."""
 TORCHTITAN_COMPILED = replace(
     TORCHTITAN,
     name="torchtitan-compiled",

@@ -20,9 +20,10 @@ from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.evidence.accuracy.memory_sources import SHOWN, further_sources, likelihood
 from planner.evidence.runs.prediction import Prediction
+from planner.evidence.runs.sources import source_group
 from planner.predict.memory.fit_chance import POOLED, MemoryRatio, measured_ratios, memory_ratio, ratio_name
 from solver.arrays import Array
 
@@ -31,9 +32,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 SMALLEST_BYTES = 2.0 * 2**30
 FEWEST_ROWS = 30
-"""Rows that state a peak or ran out of memory, for a back-end to have a distribution of its own."""
-LEAST_CHANCE = 1e-6
-"""Chance that any run has to end otherwise than predicted, so that one strange row decides nothing."""
+"""Rows that say how full a device gets (``_telling``), for a back-end to have a distribution of its own."""
 CHANCE_EDGES = (0.0, 0.05, 0.5, 0.8, 0.95, 0.99, 1.0)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
@@ -45,22 +44,23 @@ class Observation:
     backend: str
     kind: Kind
     ratio: float
+    source: str = ""
 
 
 def observation(prediction: Prediction) -> Observation | None:
     """What a row says; None where it says nothing of a full device, or hangs on a recompute that it does not state."""
-    row, backend = prediction.row, ratio_owner(prediction)
+    row, backend, source = prediction.row, ratio_owner(prediction), source_group(prediction.row.source)
     if prediction.fits is None:
         return None
     room = prediction.device_memory_bytes / prediction.total_memory_bytes
     if row.out_of_memory:
-        return Observation(backend, "out_of_memory", room)
+        return Observation(backend, "out_of_memory", room, source)
     measured = row.measured_peak_bytes
     if measured is None or prediction.flavour.memory == "resident":
-        return Observation(backend, "finished", room)
+        return Observation(backend, "finished", room, source)
     if prediction.peak_memory_bytes < SMALLEST_BYTES:
         return None
-    return Observation(backend, "exact", measured / prediction.peak_memory_bytes)
+    return Observation(backend, "exact", measured / prediction.peak_memory_bytes, source)
 
 
 def ratio_owner(prediction: Prediction) -> str:
@@ -68,53 +68,42 @@ def ratio_owner(prediction: Prediction) -> str:
     return prediction.flavour.backend.partition("==")[0]
 
 
-def fitted_ratios(observations: Sequence[Observation]) -> dict[str, MemoryRatio]:
-    """The most likely distribution of every back-end with enough rows, and what they say of one without rows."""
-    of: dict[str, list[Observation]] = defaultdict(list)
-    for each in observations:
-        of[each.backend].append(each)
-    enough = {name for name, found in of.items() if sum(each.kind != "finished" for each in found) >= FEWEST_ROWS}
-    own = {name: _fitted(of[name]) for name in sorted(enough - {""})}
-    return {POOLED: _between(list(own.values())), **own}
+def fitted_ratios(
+    observations: Sequence[Observation], same_as: Mapping[str, str] | None = None
+) -> dict[str, MemoryRatio]:
+    """What the sources of every back-end with enough rows say of a further source of it, and all of any other.
 
-
-def _between(own: Sequence[MemoryRatio]) -> MemoryRatio:
-    """A back-end that was not measured errs as one of those that were, and they differ: random effects.
-
-    ``median`` is their geometric mean; ``scale ** 2`` the mean of theirs plus the variance between their medians.  All
-    rows in one likelihood would give the largest back-end's spread to one that nobody measured.
+    ``same_as``: back-end -> the one whose memory model and allocator it shares; their sources speak for both.
+    Raises ValueError where fewer than two back-ends have enough rows.
     """
-    if len(own) < 2:  # a variance needs two
-        raise ValueError(f"{len(own)} back-ends state enough peaks; the spread between back-ends needs two")
-    medians = np.log([each.median for each in own])
-    scale = math.sqrt(float(np.mean([each.scale**2 for each in own])) + float(np.var(medians, ddof=1)))
-    counts = {name: sum(getattr(each, name) for each in own) for name in KINDS}
-    return MemoryRatio(median=round(math.exp(float(medians.mean())), 4), scale=round(scale, 4), **counts)
+    of: dict[str, dict[str, list[Observation]]] = defaultdict(lambda: defaultdict(list))
+    for each in observations:
+        if each.backend:
+            of[(same_as or {}).get(each.backend, each.backend)][each.source].append(each)
+    enough = sorted(name for name, found in of.items() if sum(map(_telling, found.values())) >= FEWEST_ROWS)
+    if len(enough) < 2:
+        raise ValueError(f"{len(enough)} back-ends have enough rows; the spread between them needs two")
+    told = further_sources({name: [_likelihood(rows) for rows in found.values()] for name, found in of.items()})
+    rows = {name: [each for found in of[name].values() for each in found] for name in of}
+    own = {name: _ratio(told[name], rows[name]) for name in enough}
+    return {POOLED: _ratio(told[""], [each for found in rows.values() for each in found]), **own}
 
 
-def _fitted(every: Sequence[Observation]) -> MemoryRatio:
-    ratio = np.log([each.ratio for each in every])
-    kind = np.array([each.kind for each in every])
-    centre, spread, width = 0.0, math.log(0.05), 1.0
-    # Both coordinates are refined around the best point of a grid; the likelihood has one maximum here.
-    for _ in range(8):
-        centres = centre + width * np.linspace(-0.4, 0.4, 17)
-        spreads = spread + width * np.linspace(-2.5, 2.5, 17)
-        values = [[float(_log_likelihood(ratio, kind, c, math.exp(s)).sum()) for s in spreads] for c in centres]
-        at = np.unravel_index(int(np.argmax(values)), (17, 17))
-        centre, spread, width = float(centres[at[0]]), float(spreads[at[1]]), width / 3.0
-    counts = {name: int(np.count_nonzero(kind == name)) for name in KINDS}
-    return MemoryRatio(median=round(math.exp(centre), 4), scale=round(math.exp(spread), 4), **counts)
+def _telling(rows: Sequence[Observation]) -> int:
+    """How many rows of a source say how full a device gets: peaks and deaths, or of survivors those on full devices."""
+    told = sum(each.kind != "finished" for each in rows)
+    return told or sum(math.log(each.ratio) <= SHOWN for each in rows)
 
 
-def _log_likelihood(ratio: Array, kind: NDArray[np.str_], centre: float, scale: float) -> Array:
-    """Of Student's t with four degrees of freedom, density or tail."""
-    t = (ratio - centre) / scale
-    part = t * t / 4.0
-    below = 0.5 + 0.375 * t / np.sqrt(1.0 + part) * (1.0 - part / (1.0 + part) / 3.0)
-    below = LEAST_CHANCE + (1.0 - 2.0 * LEAST_CHANCE) * below
-    density = np.log(0.375) - 2.5 * np.log1p(part) - math.log(scale)
-    return np.where(kind == "exact", density, np.where(kind == "finished", np.log(below), np.log1p(-below)))
+def _likelihood(rows: Sequence[Observation]) -> Array:
+    exact, finished, died = (np.log([each.ratio for each in rows if each.kind == kind]) for kind in KINDS)
+    return likelihood(exact, finished, died)
+
+
+def _ratio(told: tuple[float, float], rows: Sequence[Observation]) -> MemoryRatio:
+    counts = {kind: sum(each.kind == kind for each in rows) for kind in KINDS}
+    sources = len({each.source for each in rows})
+    return MemoryRatio(median=round(told[0], 4), scale=round(told[1], 4), sources=sources, **counts)
 
 
 def chance_figures(observations: Sequence[Observation]) -> dict[str, Any]:

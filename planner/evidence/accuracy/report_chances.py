@@ -26,7 +26,7 @@ def _ratios(chances: Data) -> ReportTable:
     rows = [
         (
             name,
-            *(f"{ratio[kind]:,}" for kind in ("exact", "finished", "out_of_memory")),
+            *(f"{ratio[kind]:,}" for kind in ("sources", "exact", "finished", "out_of_memory")),
             f"{ratio['median']:.3f}",
             f"{ratio['quantile_95']:.3f}",
             f"{ratio['quantile_99']:.3f}",
@@ -34,10 +34,11 @@ def _ratios(chances: Data) -> ReportTable:
         for name, ratio in chances["ratios"].items()
     ]
     said = (
-        "Measured over predicted peak memory, of the rows that fitted it. pooled: a back-end without enough rows errs"
-        " as one of the others, and they differ. A search allows a peak of the device's memory over the 95 % quantile."
+        "Measured over predicted peak memory of a further source, by the rows that fitted it: as wide as they differ."
+        " pooled: a back-end without enough rows. Finished runs of a source that prints no peak and no run that died"
+        " bound the median from above only. A search allows a peak of the device's memory over the 95 % quantile."
     )
-    columns = ("whose runs", ">peaks", ">finished", ">out of memory", ">median", ">95 %", ">99 %")
+    columns = ("whose runs", ">sources", ">peaks", ">finished", ">out of memory", ">median", ">95 %", ">99 %")
     return ReportTable("ratios", "Measured over predicted memory", said, columns, rows)
 
 

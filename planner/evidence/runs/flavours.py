@@ -288,7 +288,7 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
 
 
 STUDIED_DEVICES = re.compile(r"^(a100|a800|h100|h800|h200)\b", re.IGNORECASE)
-UNDER_NEMO = frozenset({NEMO.traits.name, NEMO_2_2.traits.name, NEMO_2_1.traits.name})
+UNDER_NEMO = frozenset(each.name for each in (nemo.NEMO, nemo.NEMO_GRAPHED, nemo.NEMO_2_2, nemo.NEMO_2_1))
 STUDIED_UNDER_NEMO = re.compile(r"^(a100|h100|h200|b200|b300|gb200|gb300)\b", re.IGNORECASE)
 """Devices on which spreads of whole steps were found (``Physics.time_spread``): a row of another device has the prior's
 interval, because a kernel library that is new to a device may be far from the rates of older ones."""

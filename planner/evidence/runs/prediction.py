@@ -54,7 +54,7 @@ DEVICE_SPREAD = 0.18
 between the lowest and the highest sustained fraction of known ones, 0.63 and 0.90 (``profiles/catalogue``)."""
 HOST_SPREAD = 0.5
 """Standard deviation of ln(host seconds): processors and Python versions differ by as much (as the prior of
-``planner.predict.uncertainty`` for terms of the host)."""
+``planner.predict.uncertainty`` for terms of the host).  That of studied software is in the spread of its steps."""
 WHOLE_LAYER_MARGIN = 1.03
 """95 % quantile of measured over predicted peaks of layers that run whole (``whole_layer_memory``): fms-acceleration's
 Mistral 7B and Llama 3 8B, 111 rows."""
@@ -85,7 +85,7 @@ class Prediction:
     flavour: Flavour
     least_memory_bytes: float
     num_devices: int
-    experts: bool
+    experts: int
     strategy: Strategy
     num_layers: int
     devices_per_node: int
@@ -94,17 +94,19 @@ class Prediction:
 
     def interval_at(self, level: float) -> tuple[float, float]:
         """Seconds between which this part of such runs is meant to lie."""
-        studied = self.flavour.traits.spread_at(self.num_devices, experts=self.experts)
         low_s, high_s = step_interval_s(
-            self.breakdown_s,
-            framework_sigma=self.framework_sigma,
-            studied_sigma=studied if studied_on(self.flavour, self.row.device) else None,
-            level=level,
+            self.breakdown_s, framework_sigma=self.framework_sigma, studied_sigma=self._studied, level=level
         )
         low_s, high_s = self._widened(low_s, high_s, level)
         # A correction of the whole step leaves the breakdown as it was.
         scale = self.step_time_s / sum(self.breakdown_s.values())
         return low_s * scale, high_s * scale
+
+    @property
+    def _studied(self) -> float | None:
+        """The spread of whole steps, where runs of this software on such devices gave one."""
+        found = self.flavour.traits.spread_at(self.num_devices, experts=self.experts)
+        return found if studied_on(self.flavour, self.row.device) else None
 
     def _widened(self, low_s: float, high_s: float, level: float) -> tuple[float, float]:
         """The interval with what the description leaves open, and with the host's own spread where steps wait for it.
@@ -116,7 +118,8 @@ class Prediction:
         step_s = sum(self.breakdown_s.values())
         waiting = self.breakdown_s.get("host", 0.0) / step_s
         new_device = 0.0 if studied_on(self.flavour, self.row.device) else DEVICE_SPREAD
-        more = z_of(level) * math.hypot(self.software.unknown_spread, HOST_SPREAD * waiting, new_device)
+        host = HOST_SPREAD if self._studied is None else 0.0
+        more = z_of(level) * math.hypot(self.software.unknown_spread, host * waiting, new_device)
         below, above = math.log(step_s / low_s), math.log(high_s / step_s)
         return step_s * math.exp(-math.hypot(below, more)), step_s * math.exp(math.hypot(above, more))
 
@@ -302,7 +305,7 @@ def _prediction(
         flavour=mapped.flavour,
         least_memory_bytes=least_bytes,
         num_devices=strategy.world_size,
-        experts=mapped.model.has_experts,
+        experts=mapped.model.num_experts,
         strategy=strategy,
         num_layers=mapped.model.num_layers,
         devices_per_node=hardware.pool.devices_per_node,

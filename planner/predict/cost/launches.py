@@ -89,6 +89,17 @@ EAGER_SOFTMAX_CALLS, EAGER_SOFTMAX_KERNELS = 4.0, (5.0, 5.0)
 """... otherwise a cast, a scale, a mask, a softmax and a cast run one by one (megatron/model/fused_softmax.py)."""
 
 
+EXPERT_BIAS_KERNELS = (2.0, 5.0)
+"""Kernels of an eager output bias a local expert, forward (product, sum) and backward (two products, their sums, a
+cast); see ``planner.predict.cost.operator_time.EXPERT_BIAS_BYTES``."""
+
+
+def has_eager_bias(operator: Operator, physics: Physics) -> bool:
+    """Whether routed experts' output gets a bias from PyTorch's own operators."""
+    routed = operator.op_class == "grouped_matmul" and operator.shard == "expert_row"
+    return physics.eager_expert_bias and routed and operator.replicated_parameters > 0
+
+
 def host_s(
     operators: Sequence[Operator],
     keys: LayerKeys,
@@ -118,6 +129,10 @@ def host_s(
         if operator.op_class == "grouped_matmul" and traits.each_expert_s:
             further = np.maximum(operator.num_experts / keys.ep, 1.0) - 1.0
             experts = experts + further
+        if has_eager_bias(operator, traits):
+            local = np.maximum(operator.num_experts / keys.ep, 1.0)
+            forward += EXPERT_BIAS_KERNELS[0] * local
+            backward += EXPERT_BIAS_KERNELS[1] * local
         calls += 1.0
         if operator.op_class == "attention":
             steps = further_steps(keys)

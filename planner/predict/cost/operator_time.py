@@ -16,6 +16,7 @@ from planner.predict.cost.attention_time import (
 )
 from planner.predict.cost.efficiency import LAUNCH_S
 from planner.predict.cost.hardware import Hardware
+from planner.predict.cost.launches import has_eager_bias
 from planner.predict.cost.measured import better_of
 from planner.predict.cost.ring_attention import row_tokens, steps_s
 from planner.predict.cost.scan_time import scan_s
@@ -46,6 +47,14 @@ Forward, bytes a logit: cast (2 read, 4 written), temperature (4, 4), maximum (4
 vocabulary: cast (2, 4), temperature, difference, exponential, times the gradient, temperature (4, 4 each), casts for
 the two products (4, 2 each): 58 (PrimeIntellect-ai/prime-rl@32adbba8, trainer/models/layers/lm_head.py,
 _ChunkedLogProbEntropyFn).
+"""
+EXPERT_BIAS_BYTES = (28.0, 40.0)
+"""Bytes an element of the experts' output that an eager output bias moves, forward and backward.
+
+Forward: bias times fp32 probability (4 written), added to the 16-bit output (2 + 4 read, 4), experts joined (4, 4),
+cast (4, 2).  Backward: cast (2, 4), the gradient times probability and times bias, each summed (4, 4 and 4, twice), a
+16-bit gradient of the output (4, 2), joined (2, 2) (NVIDIA/Megatron-LM@d98e8a64d, core/transformer/moe/experts.py,
+_apply_bias; DeepEP's dispatcher wants fp32 probabilities).
 """
 POINTWISE_BACKWARD = 1.5
 """Backward over forward bytes of a point-wise operator: it reads its input and a gradient and writes a gradient."""
@@ -88,7 +97,8 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
         m, n, k, products = matmul_sizes(operator, keys)
         if is_wide(operator):
             return hardware.rates.wide_matmul_s(m, n, k, products) * _misalignment(operator, keys, hardware)
-        return hardware.rates.matmul_s(m, n, k, products) + _casts_s((m, n, k, products), hardware)[0]
+        matmul_s = hardware.rates.matmul_s(m, n, k, products) + _casts_s((m, n, k, products), hardware)[0]
+        return matmul_s + expert_bias_s(operator, keys, hardware)[0]
     if operator.op_class == "attention":
         return _attention_s(operator, keys, hardware)
     if operator.op_class == "chunk_scan":
@@ -126,7 +136,10 @@ def operator_backward_s(
     if operator.op_class == "chunk_scan":
         return hardware.factors.compute * _scan_s(operator, keys, hardware)[1], np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
-        input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
+        bias_s = expert_bias_s(operator, keys, hardware)
+        factor = hardware.factors.compute
+        input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s - factor * bias_s[0])
+        input_s = input_s + factor * bias_s[1]
         if operator.shard == "vocabulary" and hardware.physics.log_probability_loss:
             input_s = input_s + forward_s
         return input_s, np.zeros_like(weight_s) if operator.frozen else weight_s
@@ -146,6 +159,15 @@ def operator_backward_s(
     if hardware.physics.separate_reductions:
         ratio = SEPARATE_BACKWARD.get(operator.op_class, ratio)
     return ratio * forward_s, np.zeros_like(forward_s)
+
+
+def expert_bias_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array] | tuple[float, float]:
+    """Seconds of an eager bias of the experts' output, forward and backward: two [K], or zeros without one."""
+    if not has_eager_bias(operator, hardware.physics):
+        return 0.0, 0.0
+    m, n, _, products = matmul_sizes(operator, keys)
+    forward_s, backward_s = (hardware.rates.memory_s(each * m * n * products) for each in EXPERT_BIAS_BYTES)
+    return forward_s, backward_s
 
 
 def _matmul_backward_s(

@@ -13,6 +13,7 @@ model, same allocator), so the fullest device stands for all; independent errors
 
 ``measured_ratios.json`` holds median and scale by back-end, *fitted* by ``python -m benchmarks.memory_ratios`` to the
 rows of ``planner/evidence/accuracy/rows_used_for_fitting.txt``; it says how many rows of which kind each one is from.
+Each is of a run of a *further* source: it is as wide as sources differ (``planner.evidence.accuracy.memory_sources``).
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class MemoryRatio(Document):
     exact: int = Field(ge=0, description="rows that state a peak")
     finished: int = Field(ge=0, description="rows that finished and state none: measured peak <= device memory")
     out_of_memory: int = Field(ge=0, description="rows that ran out of memory: needed peak > device memory")
+    sources: int = Field(default=1, ge=1, description="publications that the rows are of")
 
     def chance(self, ratio: float) -> float:
         """P(measured / predicted <= ratio)."""

@@ -34,6 +34,9 @@ class KernelTraits:
     log_probability_loss: bool = False
     """Whether the loss is of log-probabilities and entropies in fp32, which eager operators make chunk by chunk of the
     vocabulary (trainers of reinforcement learning); the backward pass multiplies the logits once more."""
+    eager_expert_bias: bool = False
+    """Whether experts' output bias times the router's fp32 probability is added by PyTorch's own operators, expert by
+    expert (``planner.predict.cost.operator_time.EXPERT_BIAS_BYTES``)."""
     separate_reductions: bool = False
     """Whether gradients of biases and norms are reduced, and those of residual branches added, by kernels of their own
     that read the tensors once more (before TransformerEngine)."""

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from planner.evidence.accuracy.memory_ratios import Observation, chance_figures, fitted_ratios
+from planner.evidence.accuracy.memory_ratios import KINDS, Observation, chance_figures, fitted_ratios
+from planner.evidence.accuracy.memory_sources import MEDIANS, SCALES, likelihood
 from planner.evidence.accuracy.telling_apart import apart_data, band, fitted_spread, pair_figures, pairs_of
 from planner.predict.memory.fit_chance import POOLED, memory_ratio
 
@@ -26,25 +27,54 @@ def _ended(ratios: np.ndarray, backend: str, seed: int) -> list[Observation]:
 
 
 def test_peaks_and_ends_of_runs_give_the_distribution_back() -> None:
-    exact = [Observation("one", "exact", float(ratio)) for ratio in _drawn(2_000, 1)]
-    found = fitted_ratios([*exact, *_ended(_drawn(4_000, 2), "two", 3)])
-    for name in ("one", "two"):
-        assert found[name].median == pytest.approx(MEDIAN, rel=0.01), name
-        assert found[name].scale == pytest.approx(SCALE, rel=0.15), name
+    """Rows of either kind are most likely under what drew them."""
+    ended = _ended(_drawn(1_500, 2), "two", 3)
+    rooms = {kind: np.log([each.ratio for each in ended if each.kind == kind]) for kind in KINDS}
+    none = np.zeros(0)
+    for found in (
+        likelihood(np.log(_drawn(700, 1)), none, none),
+        likelihood(none, rooms["finished"], rooms["out_of_memory"]),
+    ):
+        median, scale = np.unravel_index(int(found.argmax()), found.shape)
+        assert math.exp(MEDIANS[median]) == pytest.approx(MEDIAN, rel=0.01)
+        assert SCALES[scale] == pytest.approx(SCALE, rel=0.2)
 
 
-def test_back_ends_that_differ_widen_what_is_said_of_others() -> None:
-    low = [Observation("one", "exact", float(ratio)) for ratio in _drawn(500, 1)]
-    high = [Observation("two", "exact", 1.2 * float(ratio)) for ratio in _drawn(500, 2)]
-    few = [Observation("three", "exact", 3.0)] * 5
-    found = fitted_ratios([*low, *high, *few])
-    assert set(found) == {POOLED, "one", "two"}
-    assert found[POOLED].median == pytest.approx(math.sqrt(found["one"].median * found["two"].median), rel=1e-3)
-    assert found[POOLED].scale > 2 * max(found["one"].scale, found["two"].scale)
+def test_survivors_bound_the_median_from_above() -> None:
+    tried = np.random.default_rng(7).uniform(-0.5, math.log(2.0), 800)
+    shown = tried[tried >= np.log(_drawn(800, 8))]
+    found = likelihood(np.zeros(0), shown, np.zeros(0))
+    best = found.max(axis=1)
+    assert best[MEDIANS < -0.2] == pytest.approx(best.max(), abs=1e-9)  # room left by a user says nothing
+    inside = np.exp(MEDIANS[best > best.max() - 2.0])
+    assert inside.max() == pytest.approx(MEDIAN, abs=0.03)
+
+
+def test_sources_that_differ_widen_what_is_said_of_a_further_one() -> None:
+    """Of the same back-end, and more so of one that nobody measured; few rows give no distribution of their own."""
+    own = {name: [Observation(name, "exact", float(ratio), name) for ratio in _drawn(300, 1)] for name in "abc"}
+    same = fitted_ratios([each for rows in own.values() for each in rows])
+    far = [Observation("c", "exact", 1.2 * each.ratio, "c") for each in own["c"]]
+    few = [Observation("d", "exact", 1.1, "d")] * 5
+    found = fitted_ratios([*own["a"], *own["b"], *far, *few])
+    assert set(found) == {POOLED, "a", "b", "c"}
+    assert found["a"].sources == 1
+    assert found["a"].scale > same["a"].scale
+    assert found[POOLED].scale > max(found[name].scale for name in "abc")
+    assert found["a"].median < found[POOLED].median < found["c"].median
+
+
+def test_relatives_sources_speak_for_both() -> None:
+    rows = [Observation("a", "exact", float(ratio), "of a") for ratio in _drawn(40, 1)]
+    cousins = [Observation("cousin", "exact", float(ratio), "of cousin") for ratio in _drawn(40, 2)]
+    others = [Observation("b", "exact", float(ratio), "of b") for ratio in _drawn(40, 3)]
+    found = fitted_ratios([*rows, *cousins, *others], {"cousin": "a"})
+    assert set(found) == {POOLED, "a", "b"}
+    assert (found["a"].sources, found["b"].sources) == (2, 1)
 
 
 def test_one_back_end_says_nothing_of_others() -> None:
-    with pytest.raises(ValueError, match="between back-ends"):
+    with pytest.raises(ValueError, match="spread between them"):
         fitted_ratios([Observation("one", "exact", 1.0)] * 40)
 
 

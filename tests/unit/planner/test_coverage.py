@@ -68,7 +68,7 @@ def test_measured_matmuls_are_told_from_the_rest_and_narrow_the_interval() -> No
     low, high = plan.step_time_interval_s
     wide_low, wide_high = plain.step_time_interval_s
     assert high / low < wide_high / wide_low
-    studied = physics_of(plan).spread_at(STRATEGY.world_size, experts=False)
+    studied = physics_of(plan).spread_at(STRATEGY.world_size, experts=0)
     assert plan.step_time_interval_s == step_interval_s(plan.breakdown_s, found.input_sigma, studied_sigma=studied)
     assert plan.provenance["time_by_input"] == {name: round(share, 4) for name, share in sorted(shares.items())}
 

@@ -8,8 +8,16 @@ import pytest
 
 from planner.backends.nanotron.physics import NANOTRON
 from planner.backends.nemo.physics import NEMO
-from planner.predict.physics.physics import EXPERTS_SPREAD, TUNED
-from planner.predict.uncertainty import SLOW_SIDE, STUDIED_SLOW_SIDE, step_interval_s, step_sigma, z_of
+from planner.predict.physics.physics import EXPERTS_SPREAD, FEW_EXPERTS, FEW_EXPERTS_SPREAD, TUNED
+from planner.predict.uncertainty import (
+    FAST_SIDE,
+    FRAMEWORK_PART,
+    SLOW_SIDE,
+    STUDIED_SLOW_SIDE,
+    step_interval_s,
+    step_sigma,
+    z_of,
+)
 
 BREAKDOWN = {"compute": 8.0, "tp": 1.0, "pp_bubble": 1.0}
 
@@ -23,7 +31,7 @@ def test_a_studied_spread_is_that_of_whole_steps() -> None:
 
 def test_without_a_studied_spread_the_priors_stand() -> None:
     low, high = step_interval_s(BREAKDOWN)
-    assert math.log(high / 10.0) == pytest.approx(SLOW_SIDE * math.log(10.0 / low))
+    assert math.log(high / 10.0) == pytest.approx(SLOW_SIDE / FAST_SIDE * math.log(10.0 / low))
     assert step_sigma(BREAKDOWN) > 0.15
 
 
@@ -33,21 +41,23 @@ def test_calibrating_a_studied_framework_keeps_half_of_its_variance() -> None:
     assert math.log(high / 10.0) == pytest.approx(math.log(10.0 / low))
 
 
-def test_measured_inputs_add_their_spread_to_the_framework_s() -> None:
+def test_measured_inputs_stand_in_place_of_datasheets() -> None:
+    """The studied spread has the datasheets' in it: only the framework's part of it stays beside measured inputs."""
     inputs = {"compute": 0.05, "network": 0.05}
-    assert step_sigma({"compute": 1.0}, inputs, None, 0.1) == pytest.approx(math.hypot(0.1, 0.05))
+    assert step_sigma({"compute": 1.0}, inputs, None, 0.1) == pytest.approx(math.hypot(0.1 * FRAMEWORK_PART, 0.05))
 
 
 def test_jobs_beyond_the_studied_size_have_no_studied_spread() -> None:
-    assert NANOTRON.spread_at(NANOTRON.studied_devices, experts=False) == NANOTRON.time_spread
-    assert NANOTRON.spread_at(NANOTRON.studied_devices + 1, experts=False) is None
-    assert TUNED.spread_at(8, experts=False) is None
+    assert NANOTRON.spread_at(NANOTRON.studied_devices, experts=0) == NANOTRON.time_spread
+    assert NANOTRON.spread_at(NANOTRON.studied_devices + 1, experts=0) is None
+    assert TUNED.spread_at(8, experts=0) is None
 
 
-def test_routed_experts_are_less_certain() -> None:
-    dense, routed = (NEMO.spread_at(64, experts=experts) for experts in (False, True))
+def test_many_small_experts_are_less_certain_than_a_few_wide_ones() -> None:
+    dense, few, many = (NEMO.spread_at(64, experts=experts) for experts in (0, FEW_EXPERTS, FEW_EXPERTS + 1))
     assert dense is not None
-    assert routed == pytest.approx(math.hypot(dense, EXPERTS_SPREAD))
+    assert few == pytest.approx(math.hypot(dense, FEW_EXPERTS_SPREAD))
+    assert many == pytest.approx(math.hypot(dense, EXPERTS_SPREAD))
 
 
 def test_levels_are_points_of_the_normal_distribution() -> None:
