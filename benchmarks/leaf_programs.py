@@ -86,6 +86,9 @@ def _by_mathopt(solver: str, leaf: Leaf, limit_s: float) -> tuple[str, float]:
         threads=1, relative_gap_tolerance=0.0, absolute_gap_tolerance=leaf.options["mip_abs_gap"]
     )
     parameters.time_limit.FromNanoseconds(int(1e9 * limit_s))
+    if solver == "SCIP":  # with its own tolerance it finds points that do not fit
+        parameters.gscip.real_params["numerics/feastol"] = leaf.options["primal_feasibility_tolerance"]
+        parameters.gscip.real_params["numerics/dualfeastol"] = leaf.options["dual_feasibility_tolerance"]
     if "objective_bound" in leaf.options:
         parameters.cutoff_limit = leaf.options["objective_bound"]
     kind = {"SCIP": parameters_pb2.SOLVER_TYPE_GSCIP, "CP-SAT": parameters_pb2.SOLVER_TYPE_CP_SAT}[solver]
@@ -128,12 +131,19 @@ def table(leaves: list[Leaf], found: Mapping[str, list[Outcome]]) -> list[str]:
             words = [sum(one.word == word for one in mine) for word in ("optimal", "infeasible", "limit", "refused")]
             both = [i for i in at if each[i].word == found["HiGHS"][i].word == "optimal"]
             off = max((_apart(each[i].bound, found["HiGHS"][i].bound) for i in both), default=0.0)
+            wrong = sum(_contradicts(each[i], found["HiGHS"][i], leaves[i]) for i in at)
             times = [one.processor_s for one in mine if one.word != "refused"]
             said = (
                 [f"{statistics.median(times):.3f}", f"{sum(times):.1f}", f"{off:.0e}"] if times else ["-", "0.0", "-"]
             )
-            lines.append("| " + " | ".join([name, str(len(at)), solver, *map(str, words), *said]) + " |")
+            lines.append("| " + " | ".join([name, str(len(at)), solver, *map(str, [*words, wrong]), *said]) + " |")
     return lines
+
+
+def _contradicts(one: Outcome, highs: Outcome, leaf: Leaf) -> bool:
+    """Whether it says that nothing is below the cut-off where HiGHS has a point that is."""
+    cut_off = leaf.options.get("objective_bound", np.inf)
+    return one.word == "infeasible" and highs.word == "optimal" and highs.bound < cut_off * (1 - 1e-9)
 
 
 def _apart(one: float, other: float) -> float:
@@ -151,11 +161,11 @@ def main() -> None:
     # The first leaf is given twice: the first time pays for loading the library.
     sent = pickle.dumps([leaves[0], *leaves])
     found = {solver: alone(outcomes, solver, sent, asked.limit) for solver in SOLVERS}
-    head = (
-        "instance | leaves | solver | optimal | infeasible | limit | refused | median processor s | all | bounds apart"
-    )
+    head = "instance | leaves | solver | optimal | infeasible | limit | refused | contradict"
+    head += " | median processor s | all | bounds apart"
     text = [f"# Programs of the search, {asked.limit:g} s wall each", "", machine_line(), "", f"| {head} |"]
     text += ["|" + "---|" * (head.count("|") + 1), *table(leaves, found), ""]
+    text.append("Contradict: says that nothing is below the cut-off where HiGHS proves a point that is.")
     text.append(
         "Bounds apart: the largest difference from HiGHS's over the larger of it and 1, where both say optimal."
     )

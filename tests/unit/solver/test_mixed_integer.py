@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -103,14 +102,14 @@ def test_the_same_program_takes_the_same_path() -> None:
 
 
 def test_who_is_interrupted_leaves_at_once_and_the_solver_ends_by_its_limit() -> None:
-    begin = time.monotonic()
-    solved = solve_program(knapsacks(4, 80, 40), Limits(lambda: True, 60.0, share_s=0.3), OPTIONS)
-    assert time.monotonic() - begin < 0.25
+    solve_program(knapsacks(0, 8, 2), FREE, OPTIONS)  # loads the library
+    solved = solve_program(knapsacks(4, 80, 40), Limits(lambda: True, 60.0, share_s=0.8), OPTIONS)
+    running = [thread for thread in threading.enumerate() if thread.name == "HiGHS"]
+    assert running
     assert (solved.values, solved.bound, solved.optimal, solved.infeasible) == (None, -np.inf, False, False)
-    for thread in threading.enumerate():
-        if thread.name == "HiGHS":
-            thread.join(20.0)
-            assert not thread.is_alive()
+    for thread in running:
+        thread.join(20.0)
+        assert not thread.is_alive()
 
 
 def test_an_option_that_the_solver_does_not_know_is_an_error() -> None:
