@@ -70,8 +70,8 @@ class FamilyBound:
         row, found = row[fast], found[fast]
         result = np.full(len(self.rows), np.inf)
         if len(row):
-            cost = take(TailCost.of(self.cost), row)
-            tails = self.costs.tail_parts_s(cost, found[:, FULLEST_DENSE], found[:, FULLEST_EXPERT])
+            tail = take(TailCost.of(self.cost), row)
+            tails = self.costs.tail_parts_s(tail, found[:, FULLEST_DENSE], found[:, FULLEST_EXPERT])
             np.minimum.at(result, row, (found[:, MAKESPAN_S] + tails[0] + tails[1]) * (1 - ROUNDING))
         return result
 

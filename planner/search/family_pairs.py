@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from solver.selection.kernel import INT, INT_ROWS, INTS, NOTHING, REAL_ROWS, REALS, Type, inner, kernel
+from solver.selection.kernel import INT, INT_ROWS, INTS, NOTHING, REAL_ROWS, REALS, inner, kernel
+from solver.selection.kernel_types import Type
 
 LAYER_S, FORWARD_S, BACKWARD_S, GRADIENT_S, RELIEF_S, SAVED, SAVING, DENSE, EXPERT, FROZEN = range(10)
 """Columns of a layer, N each."""

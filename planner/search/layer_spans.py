@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from planner.strategy.rows import first_of_each
 from solver.arrays import Array, Ints
 
 Kinds = tuple[int, ...]
@@ -37,7 +38,8 @@ def spans_of(kinds: Kinds, number: int) -> Spans:
     lengths: list[int] = []
     first: list[int] = []
     for length in range(1, len(kinds) + 1):
-        found = np.unique(running[length:] - running[:-length], axis=0)
+        sums = running[length:] - running[:-length]
+        found = sums[first_of_each([*sums.T])[0]]
         first.append(len(lengths))
         lengths.extend([length] * len(found))
         counts.append(found)

@@ -10,8 +10,8 @@ state, activations and price of relief of all kinds.  What cannot be dealt so ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial, reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,14 @@ from numpy.typing import NDArray
 from planner.predict.cost.model_cost import LayerTable
 from planner.predict.stage_memory import end_seconds, in_flight, leanest_fixed_bytes, passes_memory
 from planner.search.bound import BoundTerms, Rows, Schedules
+from planner.search.relief_bottlenecks import least_bottlenecks
 from planner.search.row_context import take
 from planner.search.stage_capacity import Capacity, MemoryLimits, ReliefOffer, StageRoom
 from planner.strategy.rows import first_of_each
-from solver.arrays import Array, Ints, Mask
+from solver.arrays import Array, Ints
 
 BISECTIONS = 14
 """Halvings of the bottleneck interval: the bound is within 2**-14 of the interval of its limit."""
-ALIKE = 0.75
-"""Reliefs that keep at least this part of what another one keeps are first tested together."""
-LOOSER = 1e-9
-"""Relative slack of a first test, so that rounding never lets it fail where the exact one does not."""
 
 
 def lower_bounds_s(terms: BoundTerms, limit_bytes: float, cutoff_s: float = np.inf) -> Array:
@@ -53,10 +50,14 @@ def relief_bounds_s(
     """
     every = _Reliefs(terms, layers, reliefs, limits)
     result = np.full((len(reliefs), len(terms.rows)), np.inf)
+    distinct = sorted({*every.stands_for.tolist()})
     for stages, at in _by_stages(terms.rows.pp) if result.size else ():
-        room, window = _room(terms, limits.device_bytes, at, stages), _window_s(terms, at, cutoff_s)
-        fits = list(every.that_hold(room, at, window[1], terms.loose_s[at] < cutoff_s))
-        _note_bounds(result, terms, at, room, window, fits)
+        which, position, bottleneck_s = every.bottlenecks(
+            at, stages, _window_s(terms, at, cutoff_s), distinct, cutoff_s
+        )
+        position = _places(at, position)
+        bounds_s = np.maximum(terms.step_s(bottleneck_s, position), terms.loose_s[position])
+        result[np.array(distinct)[which], position] = bounds_s
     return result[every.stands_for]
 
 
@@ -122,7 +123,7 @@ class _Reliefs:
     """
 
     def __init__(self, terms: BoundTerms, layers: LayerTable, reliefs: Sequence[int], limits: MemoryLimits) -> None:
-        self._terms, self._host_bytes = terms, limits.host_bytes
+        self._terms, self._host_bytes, self._device_bytes = terms, limits.host_bytes, limits.device_bytes
         self._moves = [terms.costs.reliefs[code].offload for code in reliefs]
         codes = np.array(reliefs, dtype=np.int64)[:, None]
         first, self._place = first_of_each([terms.cost.key])
@@ -151,48 +152,26 @@ class _Reliefs:
         moved_bytes = self._host_bytes if self._moves[number] else np.inf
         return room.offer(self._relieved[number][place], self._prices[number][place], moved_bytes)
 
-    def that_hold(
-        self, room: StageRoom, at: Rows, tau: Array, hopeful: Mask
-    ) -> Iterator[tuple[int, Ints, ReliefOffer]]:
-        """Every distinct relief, the ``hopeful`` rows that hold every layer with it, and its offer on these.
+    def bottlenecks(
+        self, at: Rows, stages: int, window_s: tuple[Array, Array], numbers: list[int], cutoff_s: float
+    ) -> tuple[Ints, Ints, Array]:
+        """Least bottlenecks of the rows ``at`` under the reliefs ``numbers``, where they hold every layer in time.
 
-        Within ``tau`` seconds a stage.  Reliefs that keep nearly the same are tested together first.
+        Position in ``numbers``, position in ``at``, seconds.
         """
-        for numbers, kept, price in self._alike:
-            index, rows, here = np.arange(len(tau)), at, room
-            if len(numbers) > 1:
-                place = self._place[at]
-                moved = np.full((1, len(tau)), self._host_bytes if self._moves[numbers[0]] else np.inf)
-                together = ReliefOffer(kept[place][None], room.price(price[place]), moved)
-                index = np.flatnonzero(Capacity(room, together).holds_all(tau * (1 + LOOSER)) & hopeful)
-                if len(index) == 0:
-                    continue
-                rows, here = _places(at, index), room.take(index)
-            for number in numbers:
-                offer = self.offer(here, rows, number)
-                fits = np.flatnonzero(Capacity(here, offer).holds_all(tau[index]) & hopeful[index])
-                yield number, index[fits], offer.take(fits)
-
-    @cached_property
-    def _alike(self) -> list[tuple[list[int], Array, Array]]:
-        """Groups of distinct reliefs, with the least that one keeps and the least price that one asks for: by place.
-
-        A stage never holds fewer layers where either is less.  The price is that of a byte freed with one micro-batch
-        in flight; infinite where nothing is freed.
-        """
-        groups = list[list[int]]()
-        share = (self._relieved / np.maximum(self._kept, 1.0)).max(axis=1, initial=0.0)
-        for moves in (False, True):
-            before = np.inf
-            for number in sorted(self.distinct(moves=moves), key=lambda each: -share[each]):
-                if share[number] < ALIKE * before:
-                    groups.append([])
-                    before = share[number]
-                groups[-1].append(number)
-        return [
-            (numbers, self._relieved[numbers].min(axis=0), self._prices[numbers].min(axis=0) * (1 - LOOSER))
-            for numbers in groups
-        ]
+        terms, rows, cost = self._terms, take(self._terms.rows, at), take(self._terms.cost, at)
+        fixed, flight, states = passes_memory(rows, cost, terms.costs.reliefs, stages)
+        columns = *window_s, *(_of_layer(terms, each) for each in (cost.layer_s, cost.saved_bytes, states))
+        free = self._device_bytes - fixed
+        needed = float(terms.costs.kind_counts.sum()) if terms.all_count else terms.major_count
+        place = np.where(terms.loose_s[at] < cutoff_s, self._place[at], -1)
+        found = np.empty((len(numbers), len(rows)))
+        of_stages = np.concatenate([end_seconds(rows, cost, stages), flight, free], axis=1)
+        offers = self._relieved[numbers], self._prices[numbers], np.array(self._moves, np.float64)[numbers]
+        rules = np.array([needed, self._host_bytes])
+        least_bottlenecks(np.stack(columns, axis=1), of_stages, place, *offers, rules, BISECTIONS, found)
+        which, position = np.nonzero(np.isfinite(found))
+        return which, position, found[which, position]
 
 
 def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:

@@ -70,9 +70,7 @@ class Space:
     @cached_property
     def cores(self) -> StrategyRows:
         """Every legal core; what legality removes is counted in ``pruned`` (in cores)."""
-        columns = self._with_batch(self._grids())
-        if columns.shape[1] == 0:
-            return self._empty()
+        columns = self._with_batch(grids) if (grids := self._grids()) else np.zeros((len(CORE_COLUMNS), 0), np.int64)
         rows, legal = core_rows(columns), np.ones(columns.shape[1], dtype=np.bool_)
         for rule in CORE_RULES:
             broken = rule.broken(rows, self.shape) & legal
@@ -234,24 +232,20 @@ class Space:
     def _with_batch(self, grids: list[tuple[int, int, int, int, int, int]]) -> Ints:
         """Micro-batch sizes and switches of every grid, under ``CORE_COLUMNS``: [C, R]."""
         codes = {experts: self._dispatcher_code(*experts) for experts in {grid[4:] for grid in grids}}
-        tables, number, which = [np.zeros((6, 0), dtype=np.int64)], dict[tuple[int, ...], int](), list[int]()
-        for tp, cp, _, dp, ep, etp in grids:
-            key = dp, int(tp > 1), min(cp, 2), int(ep > 1)
-            if key not in number:
-                number[key] = len(tables)
-                tables.append(self._batch_table(self.shape.global_batch_size // dp, tp > 1, cp, ep > 1))
-            which.append(0 if codes[ep, etp] is None else number[key])
-        sizes = np.array([table.shape[1] for table in tables])
-        counts, before = sizes[which], (np.cumsum(sizes) - sizes)[which]
+        keys = [(self.shape.global_batch_size // dp, tp > 1, min(cp, 2), ep > 1) for tp, cp, _, dp, ep, _ in grids]
+        tables = {key: self._batch_table(*key) for key in dict.fromkeys(keys)}
+        number = {key: place for place, key in enumerate(tables)}
+        sizes, which = np.array([table.shape[1] for table in tables.values()]), [number[key] for key in keys]
+        known = np.array([codes[grid[4:]] is not None for grid in grids], dtype=np.bool_)
+        counts, before = np.where(known, sizes[which], 0), (np.cumsum(sizes) - sizes)[which]
         self.pruned["pinned or forbidden"] += int((counts == 0).sum())
         # Columns are written once, when all tables are known: which entry of them each row takes (clip: no copy).
-        entry = np.repeat(before - (np.cumsum(counts) - counts), counts)
-        entry += np.arange(len(entry))
+        entry = np.arange(counts.sum()) + np.repeat(before - (np.cumsum(counts) - counts), counts)
         columns = np.empty((len(CORE_COLUMNS), len(entry)), dtype=np.int64)
         of_grids = np.array([(*grid, codes[grid[4:]] or 0) for grid in grids], dtype=np.int64).reshape(-1, 7).T
         for column, value in zip((*range(6), len(columns) - 1), of_grids, strict=True):
             columns[column] = np.repeat(value, counts)
-        for column, value in enumerate(np.concatenate(tables, axis=1), start=6):
+        for column, value in enumerate(np.concatenate([*tables.values()], axis=1), start=6):
             np.take(value, entry, out=columns[column], mode="clip")
         return columns
 
