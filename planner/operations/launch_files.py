@@ -128,9 +128,13 @@ def read_script(said: SaidScript) -> LaunchJob:
 def _followed_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | None:
     """The run of a script that starts a trainer with a configuration file; None for any other."""
     from planner.model.shell.slurm import devices_of_job
-    from planner.operations.followed_files import followed_job, named_file
+    from planner.operations.followed_files import followed_job, is_maxtext, named_file
+    from planner.operations.trainer_files import with_trainer_file
 
-    found = named_file(launch.words, said.place)
+    words = launch.words
+    if not is_maxtext(words):
+        words = with_trainer_file(words, said.place, lambda name: file_beside(said, name))
+    found = named_file(words, said.place)
     if found is None:
         return None
 
