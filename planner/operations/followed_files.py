@@ -37,7 +37,7 @@ _USED = frozenset({
 _HARMLESS = re.compile(
     r"(?:output-dir|data|dataset|train-file|validation|learning-rate|lr-|warmup|weight-decay|adam-|num-train-epochs"
     r"|max-steps|logging|log-|save|eval|report-to|run-name|seed|do-|overwrite|per-device-eval|max-grad-norm|ddp-timeout"
-    r"|tokenizer|preprocessing|cache-dir|hub-|push-to-hub|resume|remove-unused|load-best|local-rank|lr$)"
+    r"|tokenizer|chat-template|model-revision|lazy-preprocess|preprocessing|cache-dir|hub-|push-to-hub|resume|remove-unused|load-best|local-rank|lr$)"
 )
 
 
@@ -54,6 +54,8 @@ class NamedFile:
     trainer: MegatronFlags | None = None
     devices: int | None = None
     elsewhere: tuple[str, ...] = ()
+    open_devices: str = ""
+    """Number of processes as the launcher's argument says it, where the text does not decide it."""
 
     def text(self, opened: Callable[[str], str | None]) -> tuple[NamedFile, str | None]:
         """The first of its places that has a text; itself and None where none has."""
@@ -85,11 +87,15 @@ def named_file(words: Sequence[str], where: str) -> NamedFile | None:
     if "num-layers" in flags.names or "hidden-size" in flags.names:
         return None  # Megatron-DeepSpeed: its own arguments say the model
     trainer = _behind_program(words, where)
-    if "accelerate" in {word.rpartition("/")[2] for word in words[:4]} and "config-file" in flags.names:
+    program = next((place for place, word in enumerate(words) if word.endswith(".py")), 0)
+    starts = {word.rpartition("/")[2] for word in words[: max(4, program)]}
+    if "accelerate" in starts and "config-file" in flags.names:
         both = ("num_processes", "mixed_precision")
-        over = [f"--{name}={flags.values_of(name.replace('_', '-'))[0]}" for name in both
-                if flags.values_of(name.replace("_", "-"))]  # fmt: skip
-        return NamedFile("accelerate", flags.values_of("config-file")[0], tuple(over), trainer)
+        said = {name: next(iter(flags.words(name.replace("_", "-"))), UNKNOWN) for name in both}
+        over = [f"--{name}={value}" for name, value in said.items() if UNKNOWN not in value]
+        count = said["num_processes"].replace(UNKNOWN, "")
+        left = count if UNKNOWN in said["num_processes"] else ""
+        return NamedFile("accelerate", flags.values_of("config-file")[0], tuple(over), trainer, open_devices=left)
     config = next((value for name in ("deepspeed-config", "deepspeed") for value in trainer.values_of(name)[:1]), "")
     return NamedFile("deepspeed", config, (), trainer, devices or _deepspeed_devices(flags)) if config else None
 
@@ -203,7 +209,7 @@ def _with_trainer(job: LaunchJob, trainer: MegatronFlags) -> LaunchJob:
         used = name in _USED or name in adapters.used
         rows = lists["used"] if used else lists["no_influence"] if _HARMLESS.match(name) else unknown
         rows = missed if name in adapters.missed else rows
-        told_of = " ".join((f"--{name}", *trainer.values_of(name)))
+        told_of = " ".join(" ".join((f"--{name}", *trainer.values_of(name))).split())[:120]
         rows.append(f"{told_of} (no adapters are predicted: --training says them)" if rows is missed else told_of)
     arguments = ArgumentLists(
         tuple(sorted(lists["used"])),

@@ -146,6 +146,9 @@ def _followed_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob |
     if said.vocab_size is not None:
         raise DocumentInvalid("the file that the script names says it", where="--vocab-size", hint="leave it out")
     devices = said.devices or found.devices or devices_of_job(text, said.variables)
+    if found.open_devices and devices is None:
+        what = f"--num_processes is '{found.open_devices}', which the script does not decide"
+        raise DocumentInvalid(what, where=said.place, hint="say it: --devices N")
     found, content = found.text(lambda name: file_beside(said, name))
     job = followed_job(found, content, said.place, devices, model)
     places = (*launch.undecided, *job.undecided)

@@ -126,13 +126,14 @@ def is_launch(command: Command) -> bool:
     if any(word.split("=", 1)[0].split(" ", 1)[0].replace("_", "-") in _SIGNS for word in words):
         return not words[0].startswith("--")
     program = next((place for place, word in enumerate(words) if word.endswith(".py")), 0)
-    starts = any(_PYTHON.match(word) for word in words[: max(4, program)])
+    before = words[: max(4, program)]
+    starts = any(_PYTHON.match(word) for word in before)
     trains = any(_TRAINS.search(word) for word in words)
     if starts and (trains or any(_RUNS_RECIPE.search(word) for word in words)):
         return True
     if any(_FACTORY.match(word) for word in words[:4]) and "train" in words:
         return True
-    return any(_LAUNCHER.match(word) for word in words[:4]) and any(word.endswith(".py") for word in words)
+    return any(_LAUNCHER.match(word) for word in before) and any(word.endswith(".py") for word in words)
 
 
 def separated(words: Sequence[str]) -> tuple[str, ...]:

@@ -124,3 +124,20 @@ def test_main_gradients_of_megatron_fsdp(tmp_path: Path) -> None:
     job = read(tmp_path, f"torchrun --nproc-per-node 8 pretrain_gpt.py {flags} {more}\n")
     assert job.workload["gradient_dtype"] == "bf16"
     assert not job.arguments.not_modelled
+
+
+TRL = """
+for name in $NAMES; do WORLD=$((WORLD - 8)); done
+CMD="scripts/sft.py --config f.yaml"
+LAUNCHER="LEVEL=info accelerate launch --config_file acc.yaml --num_processes $WORLD"
+srun --wait=60 --kill-on-bad-exit=1 --nodes=2 bash -c "$LAUNCHER $CMD" 2>&1
+"""
+
+
+def test_processes_that_nothing_decides_are_asked_for(tmp_path: Path) -> None:
+    config = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config: {fsdp_version: 2}\n"
+    (tmp_path / "acc.yaml").write_text(config, encoding="utf-8")
+    with pytest.raises(MeshwrightError, match="--num_processes is"):
+        read(tmp_path, TRL)
+    job = read(tmp_path, TRL, devices=16)
+    assert (job.num_devices, job.software, job.workload["training"]["kind"]) == (16, "accelerate", "lora")
