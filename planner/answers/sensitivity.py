@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from planner.answers.explain.over_pools import found_over_pools, is_over_pools, pool_nodes
+from planner.answers.over_pools import found_over_pools, is_over_pools, pool_nodes
 from planner.backends.asked import problem_of
 from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
 from planner.plan.plan import Plan

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from planner.answers.diff import worst_stage
 from planner.answers.explain.neighbours import Neighbour, neighbours
-from planner.answers.explain.over_pools import is_over_pools, split_sentences
 from planner.answers.explain.trust_ladder import Rung, trust_ladder
+from planner.answers.over_pools import is_over_pools, split_sentences
 from planner.backends.asked import physics_of, software_of
 from planner.plan.communication_bill import Traffic, communication_bill
 from planner.plan.plan import Plan

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from planner.answers.diff import FieldChange, TermChange, diff_plans
 from planner.answers.explain.neighbours import adapt
-from planner.answers.explain.over_pools import found_over_pools, is_over_pools
+from planner.answers.over_pools import found_over_pools, is_over_pools
 from planner.backends.asked import problem_of
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.plan.plan import Plan

@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from planner.answers.explain.over_pools import clusters_of, is_over_pools, split_sentences
 from planner.answers.explain.why import explain
 from planner.answers.explain.why_not import why_not
+from planner.answers.over_pools import clusters_of, is_over_pools, split_sentences
 from planner.answers.sensitivity import sensitivity
 from planner.errors import DocumentInvalid
 from planner.plan.plan import Plan
@@ -18,7 +18,7 @@ from tests.unequal_devices import devices, plan_of, question
 
 @cache
 def runnable() -> Plan:
-    pins = {"tp": 1, "micro_batch_size": 1, "zero_stage": 0, "recompute": "none"}
+    pins: dict[str, int | str | bool] = {"tp": 1, "micro_batch_size": 1, "zero_stage": 0, "recompute": "none"}
     return launchable_plan(plan_of(question(devices("slow", 1, 3.0), devices("fast", 2, 1.0), layers=9, **pins)))
 
 
