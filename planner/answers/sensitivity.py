@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from planner.answers.over_pools import found_over_pools, is_over_pools, pool_nodes
 from planner.backends.asked import problem_of
 from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
 from planner.plan.plan import Plan
@@ -94,6 +95,8 @@ def sensitivity(
             raise DocumentInvalid(
                 f"a change of {change:.0%} makes no input", where="--changes", hint="give percentages above -100, not 0"
             )
+    if is_over_pools(plan):
+        return _of_nodes(plan, replan, progress)
     cases = _cases(plan, changes)
     points = []
     for done, case in enumerate(cases, start=1):
@@ -108,6 +111,51 @@ def sensitivity(
         tornado=tornado,
         points=tuple(points),
         summary=_summary(tornado, points),
+    )
+
+
+def _of_nodes(plan: Plan, replan: bool, progress: Callable[[int, int], None] | None) -> Sensitivity:
+    """What one more node of each pool would give, searched again.  Raises DocumentInvalid without ``replan``."""
+    if not replan:
+        raise DocumentInvalid(
+            "a plan over several kinds of devices is asked with one more node of each, which is searched again",
+            where="plan",
+            hint="let it search: without --no-replan, replan=true in a request",
+        )
+    points, nodes = [], pool_nodes(plan)
+    for done, (name, count) in enumerate(nodes.items(), start=1):
+        points.append(_one_more(plan, name, count))
+        if progress is not None:
+            progress(done, len(nodes))
+    tornado = tuple(
+        LeverSummary(lever=each.lever, lowest=min(gain, 0.0), highest=max(gain, 0.0), swing=abs(gain))
+        for each in sorted(points, key=lambda point: point.best_step_time_s or plan.step_time_s)
+        for gain in [(each.best_step_time_s or plan.step_time_s) / plan.step_time_s - 1]
+    )
+    told = "; ".join(f"{each.lever}: {each.highest + each.lowest:+.1%}" for each in tornado)
+    return Sensitivity(
+        plan_id=plan.plan_id, step_time_s=plan.step_time_s, replanned=True, tornado=tornado, points=tuple(points),
+        summary=f"Step time with one more node, searched again: {told}.",
+    )  # fmt: skip
+
+
+def _one_more(plan: Plan, name: str, count: int) -> SensitivityPoint:
+    """The best plan with one more node of a pool."""
+    lever, change = f"one more node of {name}", 1 / count
+    try:
+        other = found_over_pools(plan, problem_of(plan), {name: 1})
+    except (NoFeasiblePlan, BudgetSpent) as error:
+        return SensitivityPoint(lever=lever, change=change, fits=True, reason=str(error))
+    differs = tuple(key for key, value in other.strategy.items() if plan.strategy.get(key) != value)
+    return SensitivityPoint(
+        lever=lever,
+        change=change,
+        fits=True,
+        step_time_s=plan.step_time_s,
+        best_step_time_s=other.step_time_s,
+        best_strategy_changes=differs,
+        regret=plan.step_time_s / other.step_time_s - 1,
+        stays_best=other.step_time_s >= plan.step_time_s * (1 - NEGLIGIBLE_REGRET),
     )
 
 

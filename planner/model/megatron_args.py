@@ -126,6 +126,7 @@ def job_of_launch(  # noqa: PLR0917  # the parts of one script
 
     Raises as ``megatron_job``.
     """
+    _refuse_others(launch, where)
     written = MegatronFlags(launch.words, where)
     software = script_software(written, text)
     flags = written if software == "megatron" else _in_megatron_words(launch.words, where, software)
@@ -202,6 +203,18 @@ def require_start(launch: Launch, where: str) -> None:
             f"the script ends at line {launch.stopped_at} before it starts a training run",
             where=where,
             hint="say what it asks for: --from SCRIPT with --set NAME=VALUE, or --script-args TEXT",
+        )
+
+
+def _refuse_others(launch: Launch, where: str) -> None:
+    """Raise DocumentInvalid for a script whose commands are no training program that is known."""
+    if launch.count == 0 and launch.others and not any(word.startswith("--num-layers") for word in launch.words):
+        name, line = launch.others[0]
+        more = f", and {len(launch.others) - 1} more" if len(launch.others) > 1 else ""
+        raise DocumentInvalid(
+            f"the script starts no training program that is known: line {line}: {name}{more}",
+            where=where,
+            hint="give the script that this command runs, with its variables: --from THAT --set NAME=VALUE -- ARGS",
         )
 
 

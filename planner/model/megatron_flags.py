@@ -80,7 +80,7 @@ class MegatronFlags:
                 return None
             if UNKNOWN in values[0]:
                 shown = values[0].replace(UNKNOWN, "")
-                self.refuse(flag, f"is '{shown}', which the script does not decide", "write the value itself")
+                self.refuse(flag, f"is '{shown}', which the script does not decide", _how_to_say(shown))
                 return None
             return values[0]
         return None
@@ -188,3 +188,11 @@ def _list_expression(node: ast.expr, num_layers: int) -> int | list[int]:
             if len(repeated) * max(times, 0) <= 100 * num_layers:
                 return repeated * times
     raise ValueError("not a list of integers")
+
+
+def _how_to_say(shown: str) -> str:
+    """How an open value is said: a script's own argument, a variable, or the value itself."""
+    if re.fullmatch(r"\$\{?\d+\}?", shown):
+        return "give the script's arguments: -- ARGS, or --script-args TEXT"
+    name = re.fullmatch(r"\$\{?([A-Za-z_]\w*)\}?", shown)
+    return f"say what it depends on, or it: --set {name[1]}=VALUE" if name else "write the value itself"

@@ -62,7 +62,7 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
     states = _optimizer_states(flags)
     if flags.has("use-precision-aware-optimizer") and workload.get("optimizer", "adam") == "adam":
         workload |= states
-    if flags.has("grad-reduce-in-bf16"):
+    if flags.has("grad-reduce-in-bf16") or flags.text("megatron-fsdp-main-grads-dtype") == "bf16":
         workload["gradient_dtype"] = "bf16"
     return workload
 

@@ -16,6 +16,8 @@ from planner.errors import DocumentInvalid
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_strategy import launched_devices
 from planner.model.megatron_unmodelled import ArgumentLists
+from planner.model.shell.scope import UNKNOWN
+from planner.operations.trainer_adapters import adapters_of
 from profiles.validation import pointer_to
 
 if TYPE_CHECKING:
@@ -26,14 +28,16 @@ _TITAN = re.compile(r"torchtitan[./]train(?:\.py)?\Z|(?:.*/)?run_train\.sh\Z")
 _MAXTEXT = re.compile(r"(?:.*[./])?max_?text\b.*[./](?:pre_?train|train)(?:\.py)?\Z", re.IGNORECASE)
 _SETTING = re.compile(r"--[a-z_]+\.[\w.-]+(?:=.*)?\Z")
 _LENGTHS = ("max-seq-length", "model-max-length", "max-seq-len", "block-size", "cutoff-len", "max-length")
+_MODELS = ("model-name-or-path", "model-path", "pretrained-model-name-or-path", "model-id")
+_CHECKPOINTING = ("gradient-checkpointing", "use-gradient-checkpointing", "enable-gradient-checkpointing")
 _USED = frozenset({
-    "per-device-train-batch-size", "gradient-accumulation-steps", "bf16", "fp16", "gradient-checkpointing",
-    "model-name-or-path", "deepspeed", "deepspeed-config", *_LENGTHS,
+    "per-device-train-batch-size", "gradient-accumulation-steps", "bf16", "fp16",
+    "deepspeed", "deepspeed-config", *_LENGTHS, *_MODELS, *_CHECKPOINTING,
 })  # fmt: skip
 _HARMLESS = re.compile(
     r"(?:output-dir|data|dataset|train-file|validation|learning-rate|lr-|warmup|weight-decay|adam-|num-train-epochs"
     r"|max-steps|logging|log-|save|eval|report-to|run-name|seed|do-|overwrite|per-device-eval|max-grad-norm|ddp-timeout"
-    r"|tokenizer|preprocessing|cache-dir|hub-|push-to-hub|resume|remove-unused|load-best|local-rank|lr$)"
+    r"|tokenizer|chat-template|model-revision|lazy-preprocess|preprocessing|cache-dir|hub-|push-to-hub|resume|remove-unused|load-best|local-rank|lr$)"
 )
 
 
@@ -50,6 +54,8 @@ class NamedFile:
     trainer: MegatronFlags | None = None
     devices: int | None = None
     elsewhere: tuple[str, ...] = ()
+    open_devices: str = ""
+    """Number of processes as the launcher's argument says it, where the text does not decide it."""
 
     def text(self, opened: Callable[[str], str | None]) -> tuple[NamedFile, str | None]:
         """The first of its places that has a text; itself and None where none has."""
@@ -58,6 +64,11 @@ class NamedFile:
             if text is not None:
                 return replace(self, file=place, elsewhere=()), text
         return self, None
+
+
+def is_maxtext(words: Sequence[str]) -> bool:
+    """Whether a launch starts MaxText, whose YAML file says the run itself."""
+    return any(_MAXTEXT.match(word) for word in words)
 
 
 def named_file(words: Sequence[str], where: str) -> NamedFile | None:
@@ -70,16 +81,21 @@ def named_file(words: Sequence[str], where: str) -> NamedFile | None:
     if place is not None:
         own = words[place + 1 :]
         file = next((word for word in own if word.endswith((".yml", ".yaml")) and "=" not in word), "")
+        file = file.removeprefix(f"{UNKNOWN}$PWD{UNKNOWN}/")  # where the command runs
         settings = tuple(word for word in own if "=" in word and not word.startswith("-"))
         return NamedFile("maxtext", file, settings, devices=devices) if file else None
     if "num-layers" in flags.names or "hidden-size" in flags.names:
         return None  # Megatron-DeepSpeed: its own arguments say the model
     trainer = _behind_program(words, where)
-    if "accelerate" in {word.rpartition("/")[2] for word in words[:4]} and "config-file" in flags.names:
+    program = next((place for place, word in enumerate(words) if word.endswith(".py")), 0)
+    starts = {word.rpartition("/")[2] for word in words[: max(4, program)]}
+    if "accelerate" in starts and "config-file" in flags.names:
         both = ("num_processes", "mixed_precision")
-        over = [f"--{name}={flags.values_of(name.replace('_', '-'))[0]}" for name in both
-                if flags.values_of(name.replace("_", "-"))]  # fmt: skip
-        return NamedFile("accelerate", flags.values_of("config-file")[0], tuple(over), trainer)
+        said = {name: next(iter(flags.words(name.replace("_", "-"))), UNKNOWN) for name in both}
+        over = [f"--{name}={value}" for name, value in said.items() if UNKNOWN not in value]
+        count = said["num_processes"].replace(UNKNOWN, "")
+        left = count if UNKNOWN in said["num_processes"] else ""
+        return NamedFile("accelerate", flags.values_of("config-file")[0], tuple(over), trainer, open_devices=left)
     config = next((value for name in ("deepspeed-config", "deepspeed") for value in trainer.values_of(name)[:1]), "")
     return NamedFile("deepspeed", config, (), trainer, devices or _deepspeed_devices(flags)) if config else None
 
@@ -91,9 +107,8 @@ def followed_job(
 
     Raises DocumentInvalid, FindingsInvalid.
     """
-    own = found.file.rpartition("/")[2] in ("base.yml", "base.yaml") and found.software == "maxtext"
-    if own:
-        text = "base_config: base.yml\n"  # MaxText's own file: the defaults of its release
+    if found.software == "maxtext":
+        text = _own_file(found.file, text)
     if text is None:
         what = f"the script starts {found.software} with {found.file}, which is not there"
         hint = "send it with the script: files" if where == "/text" else "put it where the script looks for it"
@@ -111,7 +126,8 @@ def followed_job(
         from planner.backends.maxtext.job import job_of_yaml as maxtext_job
 
         return maxtext_job(text, found.file, found.words, count)
-    name = next(iter(found.trainer.values_of("model-name-or-path")), None) if found.trainer else None
+    names = [value for flag in _MODELS for value in found.trainer.values_of(flag)] if found.trainer else []
+    name = next(iter(names), None)
     spec = model(name)
     if spec is None:
         what = (
@@ -121,6 +137,16 @@ def followed_job(
         )
         raise DocumentInvalid(what, where=where, hint="name it: --model config.json, or a built-in name")
     return _trainer_job(found, text, spec, count)
+
+
+def _own_file(file: str, text: str | None) -> str | None:
+    """MaxText's own files: the defaults of its release, and one of its models."""
+    folder, _, name = file.rpartition("/")
+    if name in ("base.yml", "base.yaml"):
+        return "base_config: base.yml\n"
+    if text is None and folder.endswith("configs/models"):
+        return f"base_config: base.yml\nmodel_name: {name.rpartition('.')[0].replace('_', '-')}\n"
+    return text
 
 
 def _trainer_job(found: NamedFile, text: str, spec: ModelSpec, devices: int | None) -> LaunchJob:
@@ -166,21 +192,36 @@ def _with_trainer(job: LaunchJob, trainer: MegatronFlags) -> LaunchJob:
     length = next((value for name in _LENGTHS if (value := trainer.integer(name)) is not None), None)
     if length is not None:
         workload.setdefault("sequence_length", length)
-    if _on(trainer, "gradient-checkpointing"):
+    if any(_on(trainer, name) for name in _CHECKPOINTING):
         strategy.setdefault("recompute", "full")
+        told = [line for line in told if not line.startswith("recompute: ")]
+    adapters = adapters_of(trainer)
+    if adapters.training is not None:
+        workload["training"] = adapters.training
+    told += adapters.told
+    if {"global_batch_size", "sequence_length"} <= workload.keys():
+        told = [line for line in told if not line.startswith("batch and sequence length: ")]
     trainer.finish()
+    missed = [*job.arguments.not_modelled]
     lists = {"used": [*job.arguments.used], "no_influence": [*job.arguments.no_influence]}
     unknown = [*job.arguments.unknown]
     for name in trainer.names:
-        rows = lists["used"] if name in _USED else lists["no_influence"] if _HARMLESS.match(name) else unknown
-        rows.append(" ".join((f"--{name}", *trainer.values_of(name))))
+        used = name in _USED or name in adapters.used
+        rows = lists["used"] if used else lists["no_influence"] if _HARMLESS.match(name) else unknown
+        rows = missed if name in adapters.missed else rows
+        told_of = " ".join(" ".join((f"--{name}", *trainer.values_of(name))).split())[:120]
+        rows.append(f"{told_of} (no adapters are predicted: --training says them)" if rows is missed else told_of)
     arguments = ArgumentLists(
         tuple(sorted(lists["used"])),
         tuple(sorted(lists["no_influence"])),
-        job.arguments.not_modelled,
+        tuple(missed),
         tuple(sorted(unknown)),
     )
-    changed: dict[str, Any] = {"strategy": strategy, "workload": workload, "assumed": tuple(told)}
+    decided = "global_batch_size" in workload
+    undecided = tuple(each for each in job.undecided if not (decided and each.what == "train_batch_size is auto"))
+    changed: dict[str, Any] = {
+        "strategy": strategy, "workload": workload, "assumed": tuple(told), "undecided": undecided
+    }  # fmt: skip
     return replace(job, arguments=arguments, **changed)
 
 

@@ -128,9 +128,13 @@ def read_script(said: SaidScript) -> LaunchJob:
 def _followed_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | None:
     """The run of a script that starts a trainer with a configuration file; None for any other."""
     from planner.model.shell.slurm import devices_of_job
-    from planner.operations.followed_files import followed_job, named_file
+    from planner.operations.followed_files import followed_job, is_maxtext, named_file
+    from planner.operations.trainer_files import with_trainer_file
 
-    found = named_file(launch.words, said.place)
+    words = launch.words
+    if not is_maxtext(words):
+        words = with_trainer_file(words, said.place, lambda name: file_beside(said, name))
+    found = named_file(words, said.place)
     if found is None:
         return None
 
@@ -142,6 +146,9 @@ def _followed_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob |
     if said.vocab_size is not None:
         raise DocumentInvalid("the file that the script names says it", where="--vocab-size", hint="leave it out")
     devices = said.devices or found.devices or devices_of_job(text, said.variables)
+    if found.open_devices and devices is None:
+        what = f"--num_processes is '{found.open_devices}', which the script does not decide"
+        raise DocumentInvalid(what, where=said.place, hint="say it: --devices N")
     found, content = found.text(lambda name: file_beside(said, name))
     job = followed_job(found, content, said.place, devices, model)
     places = (*launch.undecided, *job.undecided)

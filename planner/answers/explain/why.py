@@ -7,6 +7,7 @@ from pydantic import Field
 from planner.answers.diff import worst_stage
 from planner.answers.explain.neighbours import Neighbour, neighbours
 from planner.answers.explain.trust_ladder import Rung, trust_ladder
+from planner.answers.over_pools import is_over_pools, split_sentences
 from planner.backends.asked import physics_of, software_of
 from planner.plan.communication_bill import Traffic, communication_bill
 from planner.plan.plan import Plan
@@ -67,6 +68,8 @@ class Explanation(Document):
 
 def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
     """Explain a plan; ``with_neighbours`` re-estimates every strategy one move away (some tens of estimates)."""
+    several = is_over_pools(plan)  # their stages have no neighbours of one move: the search decides them together
+    with_neighbours = with_neighbours and not several
     around = neighbours(plan) if with_neighbours else ()
     causes = _causes(plan)
     memory = _memory(plan)
@@ -78,6 +81,7 @@ def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
             sentence
             for sentence in (
                 _proof_sentence(plan),
+                *(split_sentences(plan) if several else ()),
                 recommendation_sentence(plan),
                 memory.because,
                 _time_sentence(causes),
@@ -88,7 +92,7 @@ def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
         ),
         causes=causes,
         memory=memory,
-        communication=communication_bill(plan, physics_of(plan)),
+        communication=() if several else communication_bill(plan, physics_of(plan)),
         neighbours=around,
         ladder=trust_ladder(plan) if with_neighbours else (),
     )

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from planner.answers.diff import FieldChange, TermChange, diff_plans
 from planner.answers.explain.neighbours import adapt
+from planner.answers.over_pools import found_over_pools, is_over_pools
 from planner.backends.asked import problem_of
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.plan.plan import Plan
@@ -67,7 +68,10 @@ def why_not(
     problem = with_pins(problem_of(plan), pins)
     _check_pins(problem)
     try:
-        other = find_plan(problem, options or SearchOptions(), progress)
+        if is_over_pools(plan):
+            other = found_over_pools(plan, problem)
+        else:
+            other = find_plan(problem, options or SearchOptions(), progress)
     except NoFeasiblePlan as error:
         return _impossible(plan, pins, error)
     return _possible(plan, pins, other)

@@ -110,11 +110,18 @@ def _model(written: Mapping[str, Any], config: dict[str, Any], where: str) -> An
     return model
 
 
+def _said_product(config: Mapping[str, Any], level: str) -> int | None:
+    """The product of a level's degrees that are said; None where one is -1 or none is said."""
+    said = [config[name] for axis in AXES if (name := f"{level}_{KEYS[axis]}_parallelism") in config]
+    return prod(said) if said and all(isinstance(each, int) and each > 0 for each in said) else None
+
+
 def _mesh(config: Mapping[str, Any], devices: int, where: str, told: list[str]) -> dict[str, int]:
     slices = config["num_slices"]
     if slices == -1:
-        slices = 1
-        told.append("num_slices=1: one slice, as the file does not say how many")
+        slices = _said_product(config, "dcn") or 1
+        why = "one slice, as the file does not say how many" if slices == 1 else "what the dcn degrees make"
+        told.append(f"num_slices={slices}: {why}")
     for level in ("ici", "dcn"):
         for axis in OTHER_AXES:
             if config.get(f"{level}_{axis}_parallelism", 1) not in (1, -1):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from planner.backends.megatron_bridge.recipe_table import BENCHMARK, LIBRARY, Recipe, recipe_named, recipe_names
 from planner.errors import DocumentInvalid
 
-PROGRAMS = re.compile(r"(?:.*/)?(?:run_recipe|run_script|setup_experiment|bootstrap)\.py\Z")
+PROGRAMS = re.compile(r"(?:.*/)?(?:run_recipe|run_script|(?:\w+_)?setup_experiment|bootstrap)\.py\Z")
 _SAYS = {
     "--max_steps": "train.train_iters",
     "--global_batch_size": "train.global_batch_size",

@@ -19,10 +19,11 @@ _PRINTS = frozenset({"echo", "printf", "cat", ":", "tee", "grep", "awk", "sed"})
 _ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)\+?=", re.MULTILINE)
 _TRAINS = re.compile(r"(?:pretrain|train|finetune)\w*\.py\Z")
 _RUNS_RECIPE = re.compile(
-    r"(?:\A|/)(?:run_recipe|run_script|setup_experiment|bootstrap)\.py\Z|\Atorchtitan\.train\Z|(?i:\Amax_?text\.[\w.]*train\Z)"
+    r"(?:\A|/)(?:run_recipe|run_script|(?:\w+_)?setup_experiment|bootstrap)\.py\Z|\Atorchtitan\.train\Z|(?i:\Amax_?text\.[\w.]*train\Z)"
 )
 """Megatron-Bridge's launchers; modules of torchtitan and MaxText."""
 _LAUNCHER = re.compile(r"(?:.*/)?(?:deepspeed|accelerate)\Z")
+_FACTORY = re.compile(r"(?:.*/)?(?:llamafactory-cli|lmf)\Z")
 _PYTHON = re.compile(r"(?:.*/)?(?:torchrun|python[\d.]*|deepspeed|mpirun|srun|uv|accelerate)\Z")
 
 
@@ -43,6 +44,8 @@ class Launch:
     line: int = 0
     count: int = 0
     stopped_at: int | None = None
+    others: tuple[tuple[str, int], ...] = ()
+    """Commands with arguments, and their lines, of a script that starts no training program."""
     set_by_script: tuple[str, ...] = ()
     """Variables of ``given`` that the script sets itself, whatever was said."""
 
@@ -98,8 +101,19 @@ def launch_of(text: str, given: Given = NOTHING) -> Launch:
         found[0].line if found else 0,
         len(found),
         None if found else run.stopped_at,
-        tuple(name for name, value in given.variables.items() if scope.values.get(name) != value),
+        others=() if found else tuple((_shown(each.words), each.line) for each in run.commands if _passes_on(each)),
+        set_by_script=tuple(name for name, value in given.variables.items() if scope.values.get(name) != value),
     )
+
+
+def _passes_on(command: Command) -> bool:
+    """Whether a command of another program takes arguments such as a training program has."""
+    words = command.words
+    return bool(words) and words[0][:1] != "-" and words[0] not in _PRINTS and any(w.startswith("--") for w in words)
+
+
+def _shown(words: Sequence[str]) -> str:
+    return " ".join(words[:3]).replace(UNKNOWN, "")[:60]
 
 
 def is_launch(command: Command) -> bool:
@@ -111,11 +125,15 @@ def is_launch(command: Command) -> bool:
         return True
     if any(word.split("=", 1)[0].split(" ", 1)[0].replace("_", "-") in _SIGNS for word in words):
         return not words[0].startswith("--")
-    starts = any(_PYTHON.match(word) for word in words[:4])
+    program = next((place for place, word in enumerate(words) if word.endswith(".py")), 0)
+    before = words[: max(4, program)]
+    starts = any(_PYTHON.match(word) for word in before)
     trains = any(_TRAINS.search(word) for word in words)
     if starts and (trains or any(_RUNS_RECIPE.search(word) for word in words)):
         return True
-    return any(_LAUNCHER.match(word) for word in words[:4]) and any(word.endswith(".py") for word in words)
+    if any(_FACTORY.match(word) for word in words[:4]) and "train" in words:
+        return True
+    return any(_LAUNCHER.match(word) for word in before) and any(word.endswith(".py") for word in words)
 
 
 def separated(words: Sequence[str]) -> tuple[str, ...]:
