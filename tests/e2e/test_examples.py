@@ -10,8 +10,8 @@ import pytest
 from tests.command_line import REPOSITORY, run_here
 
 EXAMPLES = REPOSITORY / "examples"
-SCRIPTS = {"schedulers"}
-"""Folders of scripts, with tests of their own (``tests/integration/test_scheduler_*.py``)."""
+SCRIPTS = {"fleet", "schedulers"}
+"""Folders with tests of their own (``tests/integration``: ``test_scheduler_*.py``, ``test_fleet_page.py``)."""
 FOLDERS = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name not in SCRIPTS)
 LARGE = {"llama-3.1-70b-64xh100", "deepseek-v3-2048xh800"}
 
