@@ -18,7 +18,7 @@ class FleetRow(Document):
     nodes: int
     point: ThroughputPoint
     move_s: float | None = Field(
-        default=None, description="its state into the node that receives most, over all NICs at line rate"
+        default=None, ge=0, description="its state into the node that receives most, over all NICs at line rate"
     )
 
 

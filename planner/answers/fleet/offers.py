@@ -181,7 +181,8 @@ def _allowed(job: FleetJob, row: FleetRow) -> bool:
 
 
 def _good(row: FleetRow) -> bool:
-    return bool(row.point.fits) and bool(row.point.meets_target) and row.point.plan_id is not None
+    point = row.point
+    return bool(point.fits and point.meets_target and point.plan_id) and (point.tokens_per_s or 0.0) > 0
 
 
 def _price(pool: PoolNodes, nodes: int) -> float | None:
