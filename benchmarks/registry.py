@@ -10,6 +10,7 @@ from benchmarks.heterogeneous_pools import HETEROGENEOUS_POOLS
 from benchmarks.kineto_import import KINETO_IMPORT
 from benchmarks.measurement import Spec
 from benchmarks.pipeline_run import PIPELINE_RUN
+from benchmarks.placement import PLACEMENT
 from benchmarks.prediction import LOOKUP, PREDICTION
 from benchmarks.prediction_import import IMPORT_TABLES
 from benchmarks.profile_store import PROFILE_STORE
@@ -27,6 +28,7 @@ SPECS: tuple[Spec, ...] = (
     PIPELINE_RUN,
     HETEROGENEOUS_POOLS,
     FLEET_ALLOCATION,
+    PLACEMENT,
     PROFILE_STORE,
     KINETO_IMPORT,
     IMPORT_TABLES,

@@ -18,6 +18,7 @@ from planner.operations.labels import GET_LABEL, PUT_LABEL
 from planner.operations.memory import MEMORY
 from planner.operations.models import GET_MODEL, LIST_MODELS
 from planner.operations.operation import Operation
+from planner.operations.placement import PLACEMENT
 from planner.operations.plan import PLAN
 from planner.operations.plans import GET_PLAN, LIST_PLANS
 from planner.operations.pools import POOLS
@@ -42,6 +43,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     GOODPUT,
     DIFF,
     REPLAN,
+    PLACEMENT,
     EMIT,
     TIMELINE,
     STEP,

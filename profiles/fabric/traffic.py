@@ -7,7 +7,10 @@ Its load on a link is the bytes that cross the link for each byte of the buffer.
 ``ring``: one phase of the hierarchical ring.  Where blocks of L_below members are joined to blocks of k of them, every
 member sends ``(k - 1) / k / L_below`` to the member at its place in the next block.  Over a mesh that goes to all other
 members at once, over a torus along each axis that the members lie on, in both directions where the axis is a closed
-ring, split as the links allow.  ``all_to_all``: ``1 / g`` from everyone to everyone.  ``send_recv``: 1 to the next.
+ring, split as the links allow.  ``node_ring``: the same over nodes in the order of their numbers, whatever switch they
+are under: NCCL joins the rings of the nodes of a communicator one node to the next (NVIDIA/nccl@0f900e1bb,
+connectRings of src/graph/connect.cc) and asks no switch.  ``all_to_all``: ``1 / g`` from everyone to everyone.
+``send_recv``: 1 to the next.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import numpy as np
 from profiles.fabric.fabric import Fabric, Floats, Ints
 from profiles.fabric.routes import routes
 
-Pattern = Literal["ring", "all_to_all", "send_recv"]
+Pattern = Literal["ring", "node_ring", "all_to_all", "send_recv"]
 MOST_FLOWS_AT_ONCE = 100_000
 """Messages routed together: more need more memory and are no faster."""
 
@@ -63,8 +66,8 @@ def strided_groups(world_size: int, factors: Sequence[tuple[int, int]]) -> Ints:
 def load_of(fabric: Fabric, groups: Ints, pattern: Pattern) -> Load:
     """The load of the groups [group, member], one collective each."""
     members = np.sort(groups, axis=1)
-    if pattern == "ring":
-        return _load(fabric, _ring(fabric, members), len(groups))
+    if pattern in ("ring", "node_ring"):
+        return _load(fabric, _ring(fabric, members, _blocks(fabric, tiers=pattern == "ring")), len(groups))
     count, size = members.shape
     if pattern == "send_recv":
         ids = np.repeat(np.arange(count), size - 1)
@@ -102,21 +105,26 @@ def _all_pairs(members: Ints) -> Flows:
     return Flows(ids, source, target, np.full(len(ids), 1 / size))
 
 
-def _blocks(fabric: Fabric) -> list[Ints]:
-    """The block of every device, innermost network first; equal neighbours are one."""
+def _blocks(fabric: Fabric, *, tiers: bool) -> list[Ints]:
+    """The block of every device, innermost network first; equal neighbours are one.
+
+    Without ``tiers`` of switches, all nodes are one block above them.
+    """
     devices = np.arange(fabric.num_devices, dtype=np.int64)
     found = [devices // fabric.domain] if fabric.domain > 1 else []
     if fabric.domain < fabric.node_size:
         found.append(devices // fabric.node_size)
+    if not tiers:
+        return [*(found or [devices]), devices * 0]
     found.extend(tier.group_of_node[devices // fabric.node_size] for tier in fabric.tiers)
     return found
 
 
-def _ring(fabric: Fabric, members: Ints) -> Flows:
+def _ring(fabric: Fabric, members: Ints, blocks: Sequence[Ints]) -> Flows:
     count, size = members.shape
     ids, device = np.repeat(np.arange(count, dtype=np.int64), size), members.ravel()
     below, parts = device, list[Flows]()
-    for index, block in enumerate(_blocks(fabric)):
+    for index, block in enumerate(blocks):
         above = block[device]
         if index and (
             np.unique(np.stack([ids, above]), axis=1).shape == np.unique(np.stack([ids, below]), axis=1).shape

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from solver.constraint_program import Effort
-from solver.placement import Family, Phase, PlacementProblem, SwitchTier, cost_s, in_order, place
+from solver.placement.place import place
+from solver.placement.problem import Family, Phase, PlacementProblem, SwitchTier, cost_s
 
 EFFORT = Effort(wall_s=20.0, deterministic_s=5.0)
 LEAF = np.inf
