@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.cold_plans import cold_plan_specs
 from benchmarks.emission_time import EMISSION_TIME
+from benchmarks.fleet_allocation import FLEET_ALLOCATION
 from benchmarks.help_page import HELP_PAGE
 from benchmarks.heterogeneous_pools import HETEROGENEOUS_POOLS
 from benchmarks.kineto_import import KINETO_IMPORT
@@ -26,6 +27,7 @@ SPECS: tuple[Spec, ...] = (
     WARM_PLANS,
     PIPELINE_RUN,
     HETEROGENEOUS_POOLS,
+    FLEET_ALLOCATION,
     PLACEMENT,
     PROFILE_STORE,
     KINETO_IMPORT,

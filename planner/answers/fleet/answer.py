@@ -18,7 +18,7 @@ class FleetRow(Document):
     nodes: int
     point: ThroughputPoint
     move_s: float | None = Field(
-        default=None, description="its state into the node that receives most, over all NICs at line rate"
+        default=None, ge=0, description="its state into the node that receives most, over all NICs at line rate"
     )
 
 
@@ -104,6 +104,6 @@ class Fleet(Document):
     moved: int = Field(description="jobs that ran, and move or stop")
     undecided: int = Field(description="rows of the curves that the budget did not decide")
     curves: tuple[FleetCurve, ...]
-    curves_s: float
-    allocation_s: float
+    curves_s: float = Field(description="for the speeds")
+    allocation_s: float = Field(description="for the allocation and its placement; what more is worth comes after it")
     assumptions: tuple[str, ...]

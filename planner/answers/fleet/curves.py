@@ -53,7 +53,7 @@ def fleet_curves(
         missing = sorted(counts[key] - rows.get(key, {}).keys())
         asked = _asked(questions[key], missing, share_s, seed, known, keep)
         rows.setdefault(key, {}).update({row.nodes: row for row in asked})
-    return tuple(FleetCurve(key=key, rows=tuple(rows[key][at] for at in sorted(rows[key]))) for key in counts)
+    return tuple(FleetCurve(key=key, rows=tuple(row for _, row in sorted(rows.get(key, {}).items()))) for key in counts)
 
 
 def _asked(

@@ -57,17 +57,19 @@ def share(
     tables, goals = fleet_tables(offers, pools), fleet_goals(question, offers)
     shared = _shared(question, tables, goals, offers)
     told = Told(question, pools, held, offers, tables, goals, shared, _names(shared, offers, pools, held))
-    end_s = time.monotonic() + (1 - MAIN_PART) * question.time_limit_s
+    solved_s = time.monotonic()
+    end_s = solved_s + (1 - MAIN_PART) * question.time_limit_s
     keys = [{pools[at].name: problem.problem_id for at, problem in own.items()} for own in problems]
-    return _answer(told, curves, keys, end_s, (middle_s - start_s, middle_s))
+    return _answer(told, curves, keys, end_s, (middle_s - start_s, solved_s - middle_s))
 
 
 def _answer(
     told: Told, curves: tuple[FleetCurve, ...], keys: Sequence[dict[str, str]], end_s: float, times: tuple[float, float]
 ) -> Fleet:
-    jobs = job_allocations(told, curves, keys, end_s)
+    # Pools are few, and what a node is worth is asked first where the time is short.
     pools = pool_uses(told, end_s)
-    curves_s, middle_s = times
+    jobs = job_allocations(told, curves, keys, end_s)
+    curves_s, allocation_s = times
     return Fleet(
         jobs=jobs,
         pools=pools,
@@ -81,7 +83,7 @@ def _answer(
         undecided=sum(row.point.reason == UNDECIDED for curve in curves for row in curve.rows),
         curves=curves,
         curves_s=curves_s,
-        allocation_s=time.monotonic() - middle_s,
+        allocation_s=allocation_s,
         assumptions=_assumptions(told),
     )
 

@@ -1,7 +1,7 @@
 """What each job could get: its sizes on every pool, what they are worth, and the tables of the solver.
 
-A job that runs and moves loses ``lost_s`` = its ``preemption_s`` + the arrival of its state; the part of the horizon
-that is left is ``useful = 1 - lost_s / horizon``.  Relative speed = tokens/s over the most that the job could have alone.
+A job that runs and moves loses ``lost_s``: its ``preemption_s`` and the arrival of its state.  The part of the horizon
+that is left is ``useful = 1 - lost_s / horizon``.  Relative speed: tokens/s over the most that the job has alone.
 """
 
 from __future__ import annotations
@@ -181,7 +181,8 @@ def _allowed(job: FleetJob, row: FleetRow) -> bool:
 
 
 def _good(row: FleetRow) -> bool:
-    return bool(row.point.fits) and bool(row.point.meets_target) and row.point.plan_id is not None
+    point = row.point
+    return bool(point.fits and point.meets_target and point.plan_id) and (point.tokens_per_s or 0.0) > 0
 
 
 def _price(pool: PoolNodes, nodes: int) -> float | None:

@@ -215,6 +215,15 @@ def test_what_cannot_be_is_one_clear_error(said: dict[str, Any], what: str, wher
     assert (raised.value.where or "").endswith(where)
 
 
+def test_a_job_that_no_size_holds_waits_and_says_why() -> None:
+    found = Asked().fleet(jobs=[job("wide", min_devices=64), job("odd", constraints={**ONE, "pins": {"tp": 3}})])
+    wide, odd = found.jobs
+    assert (wide.change, wide.why) == ("waits", "no size of it is allowed")
+    assert odd.change == "waits"
+    assert odd.why
+    assert odd.why != wide.why
+
+
 def test_what_is_not_said_of_preemption_is_an_assumption() -> None:
     asked = question(jobs=[job("a", current={"pool": "a100", "nodes": ["n1"]})])
     assert "preemption_s is not said: a" in Asked().fleet(**asked.model_dump(mode="json")).assumptions[-1]
