@@ -75,7 +75,8 @@ async def replan_plan(
         else:
             if found.status_code == HTTPStatus.ACCEPTED:
                 return found
-            known.append(bytes(found.body).decode())
+            plan_id = found.headers["location"].rpartition("/")[2]
+            known.append((await to_thread.run_sync(service.store.plan_text, plan_id)).body)
     await begin()
     payload = {"asked": question.model_dump(mode="json"), "plan": text.body, "known": known}
     limit_s = service.settings.synchronous_s

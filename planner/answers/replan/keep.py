@@ -12,16 +12,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.answers.replan.lost import Allocation
-from planner.backends.asked import problem_of
+from planner.backends.asked import problem_hardware, problem_of
 from planner.errors import DocumentInvalid
 from planner.plan.plan import Plan
 from planner.plan.relief import of_stages
 from planner.question.problem import Problem
+from planner.search.branch import Search
 from planner.search.estimate import estimate
+from planner.search.find import preferring
+from planner.search.options import SearchOptions
+from planner.strategy.fields import OF_RELIEF
 from planner.strategy.relief_layers import ReliefLayers
 from planner.strategy.strategy import Strategy
 from profiles.validation import FindingsInvalid
 
+HELD = ("tp", "cp", "ep", "etp", "pp", "vpp", "schedule", "zero_stage", "axis_order")
+"""Fields that are pinned in the question of a kept layout."""
 MOST_TRIED = 24
 """Strategies that are estimated at most before the layout counts as one that cannot be kept."""
 
@@ -54,7 +60,7 @@ def _on(plan: Plan, left: Allocation, nearest_batch: bool) -> Placed | None:
             part = left.part(dp * fixed)
         except DocumentInvalid:
             continue
-        problem = problem_of(plan).model_copy(update={"cluster": part.cluster})
+        problem = _question(plan, part)
         fitting = list[Plan]()
         for strategy in _with_dp(old, dp, nearest_batch):
             tried += 1
@@ -64,10 +70,26 @@ def _on(plan: Plan, left: Allocation, nearest_batch: bool) -> Placed | None:
                 if nearest_batch:
                     break
         if fitting:
-            return Placed(max(fitting, key=lambda each: each.tokens_per_s), part)
+            return Placed(_bounded(max(fitting, key=lambda each: each.tokens_per_s)), part)
         if tried >= MOST_TRIED:
             return None
     return None
+
+
+def _question(plan: Plan, part: Allocation) -> Problem:
+    """What the kept layout answers: the plan's question on these devices, with what is held pinned."""
+    asked = preferring("fastest", problem_of(plan))
+    held = {name: plan.strategy[name] for name in HELD}
+    pins = {name: value for name, value in asked.constraints.pins.items() if name in OF_RELIEF} | held
+    constraints = asked.constraints.model_copy(update={"pins": pins})
+    return asked.model_copy(update={"cluster": part.cluster, "constraints": constraints})
+
+
+def _bounded(made: Plan) -> Plan:
+    """The plan with a bound: nothing of its pinned question is faster than the least bound of its strategies."""
+    search = Search(made.problem, problem_hardware(made.problem), SearchOptions(top_k=0))
+    bound_s = min(search.waves.least_bound_s, made.step_time_s)
+    return made.model_copy(update={"lower_bound_s": bound_s, "gap": max(0.0, 1.0 - bound_s / made.step_time_s)})
 
 
 def _with_dp(old: Strategy, dp: int, nearest_batch: bool) -> Iterator[Strategy]:

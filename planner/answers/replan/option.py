@@ -62,7 +62,9 @@ class ReplanOption(Document):
     devices_per_node: int
     global_batch_size: int
     step_time_s: float
-    lower_bound_s: float | None = Field(description="no plan on these devices is faster; null where nobody searched")
+    lower_bound_s: float | None = Field(
+        description="no plan of these devices is faster; of a kept layout, none with it"
+    )
     tokens_per_s: float
     slower_by: float = Field(description="time a token over that of the old plan, minus one; negative = faster")
     axes: tuple[AxisChange, ...]

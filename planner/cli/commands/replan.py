@@ -59,6 +59,8 @@ Reshardable = Annotated[
     typer.Option("--reshardable-checkpoint", help="The last checkpoint was written to be loaded into any layout."),
 ]
 TopK = Annotated[int, typer.Option("--top", metavar="K", help="Runners-up to report.")]
+HOUR_S = 3_600.0
+DATA_PARALLEL = {"dp_replicate", "dp_shard"}
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the new plan in the database.")]
 PlanOut = Annotated[Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the new plan document.")]
 
@@ -151,7 +153,7 @@ def _tables(made: Replan) -> Iterator[RenderableType]:
             ("devices", f"{made.devices_before:,} -> {made.devices_after:,} ({made.devices_kept:,} stay)"),
             ("recommended", f"{made.recommended}: {made.why}"),
             ("strategy", strategy_line(made.plan)),
-            ("layout", "kept" if made.layout_kept else "changes"),
+            ("layout", _layout(made)),
         ]
     )
     yield heading("Ways to go on")
@@ -159,7 +161,7 @@ def _tables(made: Replan) -> Iterator[RenderableType]:
     equal = made.break_even
     if equal is not None:
         at = "never" if equal.seconds is None else f"after {seconds(equal.seconds)} ({equal.steps:,} steps)"
-        until = "no failure is expected" if equal.horizon_s is None else f"{seconds(equal.horizon_s)}"
+        until = "no failure is expected" if equal.horizon_s is None else f"{equal.horizon_s / HOUR_S:,.4g} hours"
         yield facts([("the fastest repays its move", at), ("horizon", f"{until}: {equal.horizon_of}")])
     yield heading("Axes")
     rows = [(axis.axis, str(axis.before), str(axis.after), "kept" if axis.kept else "changes") for axis in made.axes]
@@ -170,6 +172,13 @@ def _tables(made: Replan) -> Iterator[RenderableType]:
         if each.loss_changes:
             told = [(", ".join(change.fields), change.keeps, change.why) for change in each.loss_changes]
             yield table("", ("change", "loss curve stays", "because"), told)
+
+
+def _layout(made: Replan) -> str:
+    changed = {axis.axis for axis in made.axes if not axis.kept}
+    if made.layout_kept:
+        return "kept"
+    return "kept but for data parallelism" if changed and changed <= DATA_PARALLEL else "changes"
 
 
 def _side_by_side(options: tuple[ReplanOption, ...]) -> RenderableType:
