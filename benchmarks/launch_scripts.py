@@ -26,7 +26,8 @@ from typing import Any
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import LaunchJob
 from planner.model.shell.launches import NOTHING, Given
-from planner.operations.launch_files import SaidScript, needs_model, read_script, script_strategy
+from planner.operations.launch_files import needs_model, read_script, script_strategy
+from planner.operations.said_script import SaidScript
 from planner.strategy.relief_layers import policies
 from planner.strategy.text import complete_strategy
 from profiles.validation import FindingsInvalid

@@ -9,7 +9,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from planner.shard.instance import read_instance
+from solver.mixed_integer import Limits, Program, Triplets, solve_program
 from solver.selection.problem import FORBIDDEN, SelectionProblem
 
 Found = tuple[str, int | None]
@@ -17,7 +20,7 @@ Found = tuple[str, int | None]
 
 
 def alone(solver: Callable[[SelectionProblem, float], Found], path: Path, seconds: float) -> Found:
-    """Ask one solver in a process of its own: the two wheels bring builds of HiGHS that cannot share a process."""
+    """Ask one solver in a process of its own, which keeps neither its memory nor its threads."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(_read_and_solve, solver, path, seconds).result()
 
@@ -80,52 +83,49 @@ def plain_cp_sat(problem: SelectionProblem, seconds: float) -> Found:
 
 def plain_highs(problem: SelectionProblem, seconds: float) -> Found:
     """HiGHS on the same model: options binary, permitted pairs continuous, two threads, model building included."""
-    import highspy
-    import numpy as np
-
-    begin = time.monotonic()
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("threads", 2)
-    lower, upper, costs = [], [], []
-    for cost in problem.node_costs.tolist():
-        lower.append(0.0)
-        upper.append(0.0 if cost >= FORBIDDEN else 1.0)
-        costs.append(0.0 if cost >= FORBIDDEN else float(cost))
+    end = time.monotonic() + seconds
+    allowed = problem.node_costs < FORBIDDEN
     permitted = np.flatnonzero(problem.edge_costs < FORBIDDEN)
-    num_options = problem.node_costs.size
-    costs += problem.edge_costs[permitted].astype(float).tolist()
-    size = num_options + permitted.size
-    highs.addVars(size, np.array(lower + [0.0] * permitted.size), np.array(upper + [1.0] * permitted.size))
-    highs.changeColsCost(size, np.arange(size, dtype=np.int32), np.array(costs))
-    kinds = np.array([highspy.HighsVarType.kInteger] * num_options)
-    highs.changeColsIntegrality(num_options, np.arange(num_options, dtype=np.int32), kinds)
-    start = problem.option_start.tolist()
-    for i in range(problem.num_nodes):
-        columns = np.arange(start[i], start[i + 1], dtype=np.int32)
-        highs.addRow(1.0, 1.0, columns.size, columns, np.ones(columns.size))
+    num_options, size = allowed.size, allowed.size + permitted.size
+    owner = np.repeat(np.arange(problem.num_nodes), problem.option_counts)
+    parts = [(owner, np.arange(num_options), np.ones(num_options))]
+    count = problem.num_nodes
     edge = np.searchsorted(problem.edge_start, permitted, side="right") - 1
-    for e, (a, b) in enumerate(problem.edge_nodes.tolist()):
-        if time.monotonic() - begin > seconds:
-            return "no model in time", None
-        first, last = np.searchsorted(edge, [e, e + 1])
-        k, m = np.divmod(permitted[first:last] - problem.edge_start[e], problem.option_counts[b])
-        for end, value in ((a, k), (b, m)):
-            for option in range(start[end + 1] - start[end]):
-                columns = np.append(num_options + first + np.flatnonzero(value == option), start[end] + option)
-                entries = np.append(np.ones(columns.size - 1), -1.0)
-                highs.addRow(0.0, 0.0, columns.size, columns.astype(np.int32), entries)
+    first, second = problem.edge_nodes.T
+    k, m = np.divmod(permitted - problem.edge_start[edge], problem.option_counts[second][edge])
+    for ends, value in ((first, k), (second, m)):
+        counts = problem.option_counts[ends]
+        begins = count + np.concatenate([[0], np.cumsum(counts)])
+        rows = np.arange(begins[0], begins[-1])
+        each = np.repeat(np.arange(ends.size), counts)
+        parts.append((begins[edge] + value, num_options + np.arange(permitted.size), np.ones(permitted.size)))
+        parts.append((rows, problem.option_start[ends[each]] + rows - begins[each], -np.ones(rows.size)))
+        count = int(begins[-1])
+    lower = [(np.arange(count) < problem.num_nodes).astype(float)]
+    upper = [*lower]
     for live in memory_rows(problem):
-        columns = np.concatenate([np.arange(start[i], start[i + 1]) for i, _ in live]).astype(np.int32)
-        entries = np.concatenate([np.asarray(usages, float) for _, usages in live])
-        highs.addRow(-highspy.kHighsInf, float(problem.capacity or 0), columns.size, columns, entries)
-        if time.monotonic() - begin > seconds:
+        columns = np.concatenate([np.arange(problem.option_start[i], problem.option_start[i + 1]) for i, _ in live])
+        usages = np.concatenate([np.asarray(usages, float) for _, usages in live])
+        parts.append((np.full(columns.size, count), columns, usages))
+        lower.append(np.full(1, -np.inf))
+        upper.append(np.full(1, float(problem.capacity or 0)))
+        count += 1
+        if time.monotonic() > end:
             return "no model in time", None
-    highs.setOptionValue("time_limit", max(1.0, seconds - (time.monotonic() - begin)))
-    highs.run()
-    info = highs.getInfo()
-    found = info.primal_solution_status == 2
-    return highs.modelStatusToString(highs.getModelStatus()), round(info.objective_function_value) if found else None
+    rows, columns, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
+    program = Program(
+        cost=np.concatenate([np.where(allowed, problem.node_costs, 0), problem.edge_costs[permitted]]).astype(float),
+        lower=np.zeros(size),
+        upper=np.concatenate([allowed.astype(float), np.ones(permitted.size)]),
+        integer=np.arange(size) < num_options,
+        matrix=Triplets(rows, columns, entries),
+        row_lower=np.concatenate(lower),
+        row_upper=np.concatenate(upper),
+    )
+    left_s = max(1.0, end - time.monotonic())
+    found = solve_program(program, Limits(lambda: False, np.inf, left_s), {"threads": 2, "parallel": "on"})
+    word = "optimal" if found.optimal else "infeasible" if found.infeasible else "limit reached"
+    return word, None if found.values is None else round(float(program.cost @ found.values))
 
 
 def memory_rows(problem: SelectionProblem) -> Any:

@@ -1,4 +1,4 @@
-"""A mixed-integer program as arrays, and the only place that talks to its solver, HiGHS.
+"""A mixed-integer program as arrays, and the only place that talks to its solver: HiGHS, by MathOpt of OR-Tools.
 
 Minimise     cost x
 Subject to   row_lower <= A x <= row_upper,   lower <= x <= upper,   x[c] whole where ``integer[c]``
@@ -8,7 +8,7 @@ A is given as triplets; entries of one place add up.  Infinite bounds are NumPy'
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,8 @@ from solver.arrays import Array, Ints
 
 SILENCE_S = 0.4
 """HiGHS may look at no limit for so long (0.45 processor seconds were seen), so that it is given less than is left."""
+LOOK_EVERY_S = 0.01
+"""How often the one who waits for HiGHS looks whether the answer is still wanted."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,17 @@ class Program:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to give up: a flag, wall seconds (HiGHS looks at them more often), a count of nodes for the same path."""
+    """When to give up.
+
+    ``interrupted`` ends the wait at once, without a point or a bound.  ``left_s``: wall seconds until the caller's
+    limit, kept by ``SILENCE_S``.  ``share_s``: wall seconds after which the best so far is the answer.
+    ``max_nodes``: the same for a count of nodes, which does not depend on the clock.
+    """
 
     interrupted: Callable[[], bool]
     left_s: float
+    share_s: float = np.inf
     max_nodes: int | None = None
-    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -64,55 +71,133 @@ class Solved:
     infeasible: bool
 
 
+OPTION_KINDS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int"), (float, "double"), (str, "string"))
+"""Where an option stands in MathOpt's message, by the type of its value; a Boolean is also a whole number."""
+NOTHING = Solved(None, -np.inf, optimal=False, infeasible=False)
+
+
 def solve_program(program: Program, limits: Limits, options: Mapping[str, Any]) -> Solved:
-    """The least objective, or the best point and bound within the limits; ``options`` are HiGHS's own words."""
-    import highspy
+    """The least objective, or the best point and bound within the limits; ``options`` are HiGHS's own words.
 
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    time_limit_s = max(0.5 * limits.left_s, limits.left_s - SILENCE_S, 0.0)
-    chosen = {
-        "output_flag": False,
-        "time_limit": time_limit_s,
-        "threads": limits.threads,
-        "parallel": "on" if limits.threads > 1 else "off",
-        **options,
-    }
-    if limits.max_nodes is not None:
-        chosen["mip_max_nodes"] = limits.max_nodes
-    for name, value in chosen.items():
-        highs.setOptionValue(name, value)
-    highs.passModel(_model(highspy, program))
-    end = time.monotonic() + time_limit_s
+    MathOpt cannot stop HiGHS before its limit (``HighsSolver::Solve`` of OR-Tools 9.15 takes no notice of the
+    interrupter), so that HiGHS runs on a thread of its own: who is interrupted leaves, and the thread ends by its
+    limit, at the latest ``share_s`` from its start.
+    """
+    found: list[Solved | BaseException] = []
+    finished = threading.Event()
 
-    def stop(event: Any) -> None:
-        if limits.interrupted() or time.monotonic() > end:
-            event.data_in.user_interrupt = True
+    def run() -> None:
+        try:
+            found.append(_run(program, limits, options))
+        except BaseException as error:  # the one who waits raises it
+            found.append(error)
+        finally:
+            finished.set()
 
-    for callback in (highs.cbMipInterrupt, highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
-        callback.subscribe(stop)
-    highs.run()
-    status, info, words = highs.getModelStatus(), highs.getInfo(), highspy.HighsModelStatus
-    if status in {words.kInfeasible, words.kUnboundedOrInfeasible}:
+    threading.Thread(target=run, name="HiGHS").start()
+    while not finished.wait(LOOK_EVERY_S):
+        if limits.interrupted():
+            return NOTHING
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
+
+
+def _run(program: Program, limits: Limits, options: Mapping[str, Any]) -> Solved:
+    """Solve to the end or to a limit, on one thread.
+
+    This is the call below MathOpt's Python models: it takes the program as it is, and its errors are read here since
+    ``mathopt.solve`` of OR-Tools 9.15 fails on every one of them (``StatusNotOk`` has no ``canonical_code``).
+    """
+    from ortools.math_opt import callback_pb2, model_parameters_pb2, parameters_pb2, result_pb2
+    from ortools.math_opt.core.python import solver
+    from pybind11_abseil.status import StatusCode, StatusNotOk
+
+    parameters = _parameters(limits, options)
+    beside = (
+        model_parameters_pb2.ModelSolveParametersProto(),
+        None,
+        callback_pb2.CallbackRegistrationProto(),
+        None,
+        None,
+    )
+    try:
+        result = solver.solve(
+            model_proto(program),
+            parameters_pb2.SOLVER_TYPE_HIGHS,
+            parameters_pb2.SolverInitializerProto(),
+            parameters,
+            *beside,
+        )
+    except StatusNotOk as error:
+        if error.code != StatusCode.INTERNAL:
+            raise ValueError(f"the program or its options: {error}") from None
+        return NOTHING  # HiGHS's own word for its end was an error, so that nothing is known
+    reason = result.termination.reason
+    if reason in {
+        result_pb2.TERMINATION_REASON_INFEASIBLE,
+        result_pb2.TERMINATION_REASON_INFEASIBLE_OR_UNBOUNDED,
+    }:
         return Solved(None, np.inf, optimal=False, infeasible=True)
-    values = np.array(highs.getSolution().col_value) if info.primal_solution_status == 2 else None
-    bound = float(info.mip_dual_bound) if np.isfinite(info.mip_dual_bound) else -np.inf
-    return Solved(values, bound, optimal=status == words.kOptimal, infeasible=False)
+    bound = result.termination.objective_bounds.dual_bound
+    return Solved(
+        _values(result, program.cost.size),
+        bound if np.isfinite(bound) else -np.inf,
+        optimal=reason == result_pb2.TERMINATION_REASON_OPTIMAL,
+        infeasible=False,
+    )
 
 
-def _model(highspy: Any, program: Program) -> Any:
-    """The program in HiGHS's form: compressed columns."""
-    matrix, size = program.matrix, program.cost.size
-    order = np.lexsort((matrix.rows, matrix.columns))
+def _parameters(limits: Limits, options: Mapping[str, Any]) -> Any:
+    """The limits, and HiGHS's options by name; a name or a type that it does not know is an error of ``solve``."""
+    from ortools.math_opt.parameters_pb2 import SolveParametersProto
+
+    parameters = SolveParametersProto()
+    time_limit_s = min(limits.share_s, max(0.5 * limits.left_s, limits.left_s - SILENCE_S, 0.0))
+    parameters.time_limit.FromNanoseconds(int(1e9 * time_limit_s))
+    if limits.max_nodes is not None:
+        parameters.node_limit = limits.max_nodes
+    # By name: MathOpt refuses its own ``threads`` for HiGHS, which counts them once for each thread that calls it.
+    for name, value in {"output_flag": False, "threads": 1, "parallel": "off", **options}.items():
+        kind = next(word for each, word in OPTION_KINDS if isinstance(value, each))
+        getattr(parameters.highs, f"{kind}_options")[name] = value
+    return parameters
+
+
+def _values(result: Any, size: int) -> Array | None:
+    """The point that was found; those that are not named are 0."""
+    from ortools.math_opt.solution_pb2 import SOLUTION_STATUS_FEASIBLE
+
+    for solution in result.solutions:
+        point = solution.primal_solution
+        if point.feasibility_status == SOLUTION_STATUS_FEASIBLE:
+            values = np.zeros(size)
+            values[np.array(point.variable_values.ids, np.int64)] = point.variable_values.values
+            return values
+    return None
+
+
+def model_proto(program: Program) -> Any:
+    """The program as MathOpt's message, whose matrix stands row by row and names each place once."""
+    from ortools.math_opt.model_pb2 import ModelProto
+
+    matrix = program.matrix
+    order = np.lexsort((matrix.columns, matrix.rows))
     rows, columns, entries = matrix.rows[order], matrix.columns[order], matrix.entries[order]
     first = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(columns, prepend=-1))
-    start = np.searchsorted(columns[first], np.arange(size + 1))
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_, lp.col_cost_ = size, program.row_lower.size, program.cost
-    lp.col_lower_, lp.col_upper_ = program.lower, program.upper
-    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_ = start.astype(np.int32), rows[first].astype(np.int32)
-    lp.a_matrix_.value_ = np.add.reduceat(entries, first) if first.size else entries
-    kinds = highspy.HighsVarType
-    lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in program.integer.tolist()]
-    return lp
+    proto = ModelProto()
+    variables, constraints = proto.variables, proto.linear_constraints
+    variables.ids.extend(range(program.cost.size))
+    variables.lower_bounds.extend(program.lower.tolist())
+    variables.upper_bounds.extend(program.upper.tolist())
+    variables.integers.extend(program.integer.tolist())
+    constraints.ids.extend(range(program.row_lower.size))
+    constraints.lower_bounds.extend(program.row_lower.tolist())
+    constraints.upper_bounds.extend(program.row_upper.tolist())
+    objective, coefficients = proto.objective.linear_coefficients, proto.linear_constraint_matrix
+    objective.ids.extend(range(program.cost.size))
+    objective.values.extend(program.cost.tolist())
+    coefficients.row_ids.extend(rows[first].tolist())
+    coefficients.column_ids.extend(columns[first].tolist())
+    coefficients.coefficients.extend((np.add.reduceat(entries, first) if first.size else entries).tolist())
+    return proto

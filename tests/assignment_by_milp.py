@@ -22,9 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from ortools.math_opt.python import mathopt
 
 from solver.arrays import Array
 from solver.stage_assignment.tables import AssignmentTables, StageChoice
+from tests.selection_milp import highs_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +60,28 @@ class _Entry:
 
 def assign_by_milp(tables: AssignmentTables, objective: StableAndLate) -> tuple[float, tuple[StageChoice, ...]] | None:
     """The least objective and its stages, first one first; None when the program is infeasible."""
-    import highspy
-
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("mip_rel_gap", 0.0)
-    solver.setOptionValue("mip_abs_gap", 0.0)
-    entries = _entries(solver, tables)
+    model = mathopt.Model()
+    entries = _entries(model, tables)
     if not entries:
         return None
-    _add_path(solver, tables, entries)
-    _add_units(solver, tables, entries)
-    peak = _add_peak_and_late(solver, entries, objective)
-    hops = _add_hops(solver, tables, entries)
-    _add_mixed_paces(solver, tables, entries, peak, hops)
-    solver.minimize()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    costs = [entry.time * entry.variable for entry in entries]
+    _add_path(model, tables, entries)
+    _add_units(model, tables, entries)
+    peak, late = _add_peak_and_late(model, entries, objective)
+    hops = _add_hops(model, tables, entries)
+    _add_mixed_paces(model, tables, entries, peak, hops)
+    costs += [hop * variable for pairs in hops.values() for hop, variable in pairs]
+    model.minimize(mathopt.fast_sum([*costs, float(objective.rounds - 1) * peak, late]))
+    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=highs_parameters(0.0, 60.0))
+    if result.termination.reason != mathopt.TerminationReason.OPTIMAL:
         return None
-    chosen = [entry for entry in entries if solver.val(entry.variable) > 0.5]
+    chosen = [entry for entry in entries if result.variable_values(entry.variable) > 0.5]
     chosen.sort(key=lambda entry: entry.stage.start)
-    return float(solver.getInfo().objective_function_value), tuple(entry.stage for entry in chosen)
+    return result.objective_value(), tuple(entry.stage for entry in chosen)
 
 
-def _entries(solver: Any, tables: AssignmentTables) -> list[_Entry]:
-    """A binary variable, with its time as cost, for every stage of every position that fits."""
+def _entries(model: mathopt.Model, tables: AssignmentTables) -> list[_Entry]:
+    """A binary variable for every stage of every position that fits."""
     found = []
     for position in range(1, tables.stage_limit() + 1):
         row = tables.position(position)
@@ -93,33 +93,35 @@ def _entries(solver: Any, tables: AssignmentTables) -> list[_Entry]:
                 at = option, policy, row, span
                 time, pace, late = (float(table[at]) for table in (tables.time, tables.pace, tables.late))
                 stage = StageChoice(start, column + 1, option, policy)
-                found.append(_Entry(position, stage, time, pace, late, solver.addBinary(obj=time)))
+                found.append(_Entry(position, stage, time, pace, late, model.add_binary_variable()))
     return found
 
 
-def _add_path(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> None:
+def _add_path(model: mathopt.Model, tables: AssignmentTables, entries: list[_Entry]) -> None:
     starts, stops = defaultdict(list), defaultdict(list)
     for entry in entries:
         starts[entry.position, entry.stage.start].append(entry.variable)
         stops[entry.position, entry.stage.start + entry.stage.count].append(entry.variable)
     for item in range(1, tables.num_items + 1):
         wanted = 1 if item == tables.num_items else 0
-        solver.addConstr(solver.qsum(stops[1, item]) == wanted) if stops[1, item] else _impossible(solver, wanted)
+        model.add_linear_constraint(mathopt.fast_sum(stops[1, item]) == wanted) if stops[1, item] else _impossible(
+            model, wanted
+        )
     last = max(entry.position for entry in entries)
     for position in range(1, last + 1):
         for item in range(1, tables.num_items):
             here, front = starts[position, item], stops[position + 1, item]
             if here or front:
-                solver.addConstr(solver.qsum(here) - solver.qsum(front) == 0)
+                model.add_linear_constraint(mathopt.fast_sum(here) - mathopt.fast_sum(front) == 0)
 
 
-def _impossible(solver: Any, wanted: int) -> None:
+def _impossible(model: mathopt.Model, wanted: int) -> None:
     """No stage can end the line: a constraint that nothing satisfies."""
     if wanted:
-        solver.addConstr(solver.addVariable(lb=0, ub=0) >= 1)
+        model.add_linear_constraint(model.add_variable(lb=0.0, ub=0.0) >= 1)
 
 
-def _add_units(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> None:
+def _add_units(model: mathopt.Model, tables: AssignmentTables, entries: list[_Entry]) -> None:
     for pool, units in enumerate(tables.pool_units.tolist()):
         here = [
             int(tables.option_units[entry.stage.option]) * entry.variable
@@ -127,25 +129,29 @@ def _add_units(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> 
             if tables.option_pool[entry.stage.option] == pool
         ]
         if here:
-            solver.addConstr(solver.qsum(here) <= units)
+            model.add_linear_constraint(mathopt.fast_sum(here) <= units)
 
 
-def _add_peak_and_late(solver: Any, entries: list[_Entry], objective: StableAndLate) -> Any:
-    """Returns the peak's variable."""
-    peak = solver.addVariable(lb=0, obj=float(objective.rounds - 1))
-    late = solver.addVariable(lb=0, obj=1.0)
+def _add_peak_and_late(model: mathopt.Model, entries: list[_Entry], objective: StableAndLate) -> tuple[Any, Any]:
+    """Returns the variables of the peak and of the late work."""
+    peak = model.add_variable(lb=0.0)
+    late = model.add_variable(lb=0.0)
     for position in {entry.position for entry in entries}:
         here = [entry for entry in entries if entry.position == position]
         front = [entry for entry in entries if entry.position > position]
-        solver.addConstr(peak - solver.qsum([entry.pace * entry.variable for entry in here]) >= 0)
-        own = solver.qsum([entry.late * entry.variable for entry in here])
-        hidden = solver.qsum([objective.hides * entry.time * entry.variable for entry in front])
-        solver.addConstr(late - own + hidden >= 0)
-    return peak
+        model.add_linear_constraint(peak - mathopt.fast_sum([entry.pace * entry.variable for entry in here]) >= 0)
+        own = mathopt.fast_sum([entry.late * entry.variable for entry in here])
+        hidden = mathopt.fast_sum([objective.hides * entry.time * entry.variable for entry in front])
+        model.add_linear_constraint(late - own + hidden >= 0)
+    return peak, late
 
 
 def _add_mixed_paces(
-    solver: Any, tables: AssignmentTables, entries: list[_Entry], peak: Any, hops: dict[int, list[tuple[float, Any]]]
+    model: mathopt.Model,
+    tables: AssignmentTables,
+    entries: list[_Entry],
+    peak: Any,
+    hops: dict[int, list[tuple[float, Any]]],
 ) -> None:
     if tables.pace_mix is None:
         return
@@ -161,10 +167,12 @@ def _add_mixed_paces(
         terms = [(own * entry.time + enough) * entry.variable for entry in here]
         terms += [of_times * entry.time * entry.variable for entry in behind]
         terms += [of_hops * hop * variable for at, pairs in hops.items() if at < position for hop, variable in pairs]
-        solver.addConstr(peak + enough - solver.qsum(terms) >= 0)
+        model.add_linear_constraint(peak + enough - mathopt.fast_sum(terms) >= 0)
 
 
-def _add_hops(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> dict[int, list[tuple[float, Any]]]:
+def _add_hops(
+    model: mathopt.Model, tables: AssignmentTables, entries: list[_Entry]
+) -> dict[int, list[tuple[float, Any]]]:
     """Returns the hops in front of each position: what each takes, and its variable."""
     found: dict[int, list[tuple[float, Any]]] = defaultdict(list)
     on = defaultdict(list)
@@ -175,7 +183,7 @@ def _add_hops(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> d
         for first, second in np.argwhere(tables.hop > 0).tolist():
             front, behind = on[position + 1, first], on[position, second]
             if front and behind:
-                hop = solver.addVariable(lb=0, obj=float(tables.hop[first, second]))
-                solver.addConstr(hop - solver.qsum(front) - solver.qsum(behind) >= -1)
+                hop = model.add_variable(lb=0.0)
+                model.add_linear_constraint(hop - mathopt.fast_sum(front) - mathopt.fast_sum(behind) >= -1)
                 found[position].append((float(tables.hop[first, second]), hop))
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import highspy
+import datetime
+
 import numpy as np
+from ortools.math_opt.python import mathopt
 
 from solver.selection.answer import Answer
 from solver.selection.problem import FORBIDDEN, SelectionProblem
@@ -13,45 +15,48 @@ def solve_by_milp(problem: SelectionProblem, time_limit_s: float = 60.0) -> Answ
     """Choose by HiGHS; costs are scaled to keep its tolerances meaningful."""
     allowed = problem.node_costs < FORBIDDEN
     scale = max(float(problem.node_costs[allowed].max(initial=1)), 1.0) / 1e5
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("time_limit", time_limit_s)
-    highs.setOptionValue("threads", 1)
-    highs.setOptionValue("mip_rel_gap", 1e-9)
-    rows: list[tuple[float, float, dict[int, float]]] = []
-    lower, upper, cost, integer = [], [], [], []
-    for value in range(problem.node_costs.size):
-        lower.append(0.0)
-        upper.append(1.0 if allowed[value] else 0.0)
-        cost.append(float(problem.node_costs[value]) / scale if allowed[value] else 0.0)
-        integer.append(True)
+    model = mathopt.Model()
     start = problem.option_start
+    chosen = [model.add_variable(lb=0.0, ub=float(each), is_integer=True) for each in allowed]
+    costs = [float(cost) / scale * x for cost, x, each in zip(problem.node_costs, chosen, allowed, strict=True) if each]
     for node in range(problem.num_nodes):
-        rows.append((1.0, 1.0, dict.fromkeys(range(start[node], start[node + 1]), 1.0)))
+        model.add_linear_constraint(mathopt.fast_sum(chosen[start[node] : start[node + 1]]) == 1.0)
     for edge, (a, b) in enumerate(problem.edge_nodes):
         table = problem.edge_costs[problem.edge_start[edge] : problem.edge_start[edge + 1]]
         table = table.reshape(problem.option_counts[a], problem.option_counts[b])
-        by_row: list[dict[int, float]] = [{int(start[a]) + i: -1.0} for i in range(table.shape[0])]
-        by_column: list[dict[int, float]] = [{int(start[b]) + j: -1.0} for j in range(table.shape[1])]
-        for i, j in zip(*np.nonzero(table < FORBIDDEN), strict=True):
-            by_row[i][len(cost)] = by_column[j][len(cost)] = 1.0
-            lower.append(0.0)
-            upper.append(1.0)
-            cost.append(float(table[i, j]) / scale)
-            integer.append(False)
-        rows += [(0.0, 0.0, row) for row in (*by_row, *by_column)]
+        by_row: list[list[mathopt.Variable]] = [[] for _ in range(table.shape[0])]
+        by_column: list[list[mathopt.Variable]] = [[] for _ in range(table.shape[1])]
+        for i, j in np.argwhere(table < FORBIDDEN).tolist():
+            pair = model.add_variable(lb=0.0, ub=1.0)
+            by_row[i].append(pair)
+            by_column[j].append(pair)
+            costs.append(float(table[i, j]) / scale * pair)
+        for end, groups in ((a, by_row), (b, by_column)):
+            for option, pairs in enumerate(groups):
+                model.add_linear_constraint(mathopt.fast_sum(pairs) == chosen[int(start[end]) + option])
     if problem.capacity is not None:
-        rows += _memory_rows(problem)
-    _load(highs, rows, lower, upper, cost, integer)
-    highs.run()
-    if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+        _add_memory_rows(model, problem, chosen)
+    model.minimize(mathopt.fast_sum(costs))
+    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=highs_parameters(1e-9, time_limit_s))
+    if result.termination.reason == mathopt.TerminationReason.INFEASIBLE:
         return Answer("infeasible", None, None, None, None, 0.0, ())
-    values = np.array(highs.getSolution().col_value)[: problem.node_costs.size]
+    values = np.array(result.variable_values(chosen))
     choice = tuple(int(np.argmax(values[start[n] : start[n + 1]])) for n in range(problem.num_nodes))
     total = cost_of(problem, choice)
-    bound = int(np.floor(highs.getInfo().mip_dual_bound * scale))
+    bound = int(np.floor(result.dual_bound() * scale))
     gap = max(total - bound, 0) / max(abs(total), 1)
     return Answer("optimal" if gap < 1e-6 else "feasible", total, choice, min(bound, total), gap, 0.0, ())
+
+
+def highs_parameters(relative_gap: float, time_limit_s: float) -> mathopt.SolveParameters:
+    """One thread of HiGHS, to this gap."""
+    parameters = mathopt.SolveParameters(
+        relative_gap_tolerance=relative_gap,
+        absolute_gap_tolerance=0.0,
+        time_limit=datetime.timedelta(seconds=time_limit_s),
+    )
+    parameters.highs.int_options["threads"] = 1
+    return parameters
 
 
 def cost_of(problem: SelectionProblem, choice: tuple[int, ...]) -> int:
@@ -63,39 +68,14 @@ def cost_of(problem: SelectionProblem, choice: tuple[int, ...]) -> int:
     return total
 
 
-def _memory_rows(problem: SelectionProblem) -> list[tuple[float, float, dict[int, float]]]:
-    rows = []
+def _add_memory_rows(model: mathopt.Model, problem: SelectionProblem, chosen: list[mathopt.Variable]) -> None:
     for time in sorted({int(each) for each in problem.live_from}):
         live = np.nonzero((problem.live_from <= time) & (time < problem.live_until))[0]
-        row = {
-            int(value): float(problem.usages[value]) / float(problem.capacity or 1)
+        used = [
+            float(problem.usages[value]) / float(problem.capacity or 1) * chosen[value]
             for node in live
             for value in range(problem.option_start[node], problem.option_start[node + 1])
             if problem.usages[value]
-        }
-        if row:
-            rows.append((-np.inf, 1.0, row))
-    return rows
-
-
-def _load(
-    highs: highspy.Highs,
-    rows: list[tuple[float, float, dict[int, float]]],
-    lower: list[float],
-    upper: list[float],
-    cost: list[float],
-    integer: list[bool],
-) -> None:
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = len(cost), len(rows)
-    model.col_cost_, model.col_lower_, model.col_upper_ = np.array(cost), np.array(lower), np.array(upper)
-    model.row_lower_ = np.array([row[0] for row in rows])
-    model.row_upper_ = np.array([row[1] for row in rows])
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(row[2]) for row in rows])])
-    model.a_matrix_.index_ = np.array([index for row in rows for index in row[2]], dtype=np.int32)
-    model.a_matrix_.value_ = np.array([value for row in rows for value in row[2].values()])
-    model.integrality_ = [
-        highspy.HighsVarType.kInteger if each else highspy.HighsVarType.kContinuous for each in integer
-    ]
-    highs.passModel(model)
+        ]
+        if used:
+            model.add_linear_constraint(mathopt.fast_sum(used) <= 1.0)

@@ -64,7 +64,7 @@ class Answers:
             self._metrics.count_answer("memory")
             return replace(found, source="memory")
         text = await to_thread.run_sync(self._store.find_answer, request.problem.problem_id)
-        if text is None or not text.is_final or _fewer_alternatives(text, request.top_k):
+        if text is None or not text.answers(request.top_k):
             return None
         self._metrics.count_answer("database")
         return self._keep(key, text, "database")
@@ -135,12 +135,3 @@ def plan_json(text: PlanText) -> bytes:
             head += f'"upgraded_from":{text.schema_version},'
             body = plan.canonical_json()
     return (head + body[1:]).encode()
-
-
-def _fewer_alternatives(text: PlanText, wanted: int) -> bool:
-    """Whether a stored plan was made with fewer runners-up than are wanted now (and has not simply run out of them)."""
-    if wanted == 0:
-        return False
-    import json
-
-    return len(json.loads(text.body)["alternatives"]) == 0

@@ -65,6 +65,20 @@ def pools(payload: Payload, watch: Watch) -> bytes:
     return _in_order(POOLS.work(session, PoolsRequest.model_validate(payload)).model_dump(mode="json"))
 
 
+def fleet(payload: Payload, watch: Watch) -> bytes:
+    """The fleet that is shared, as JSON text, and the new plans of its curves."""
+    from planner.answers.fleet.question import FleetQuestion
+    from planner.operations.fleet import FLEET
+
+    made = list[Plan]()
+    session = replace(
+        _session(watch, lambda name: _stored(payload["plans"][name])),
+        keep=lambda plan, _wall_s: made.append(_proved(plan, plan.problem)),
+    )
+    found = FLEET.work(session, FleetQuestion.model_validate(payload["asked"]))
+    return _json({"fleet": found.model_dump_json(), "plans": [plan.model_dump_json() for plan in made]})
+
+
 def script(payload: Payload, watch: Watch) -> bytes:
     """What a launch script says, its run on a question and beside a plan."""
     problem = None if payload["problem"] is None else Problem.model_validate(payload["problem"])
@@ -146,6 +160,7 @@ TASKS: dict[str, Task] = {
     REPLAN.task: replan,
     ESTIMATE.task: estimate,
     POOLS.task: pools,
+    "fleet": fleet,
     READ_SCRIPT.task: script,
     "emission": emission,
     "quick_plan": quick_plan,

@@ -75,8 +75,8 @@ class Attempt:
 
     def run(self) -> Outcome:
         """How it ended.  Raises Lost."""
-        stored = self._patiently(lambda: self.store.find_plan(self.request.problem.problem_id))
-        if stored is not None and stored.is_final:
+        stored = self._patiently(lambda: self.store.find_answer(self.request.problem.problem_id))
+        if stored is not None and stored.answers(self.request.top_k):
             return Outcome(status="succeeded", attempt=self.number, result_kind="plan", plan_id=stored.plan_id)
         self._look()
         if self.cancelled:

@@ -188,7 +188,11 @@ def _said_reliability(text: str | None) -> dict[str, Any]:
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(equals for _, equals, _ in pairs):
         raise DocumentInvalid(f"{text!r} is no list of K=V", where="--reliability", hint="write it as repair_hours=48")
-    return {"reliability": {key.strip(): _plain(value.strip()) for key, _, value in pairs}}
+    names = [key.strip() for key, _, _ in pairs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DocumentInvalid(f"{', '.join(twice)} is said twice", where="--reliability", hint="say each name once")
+    return {"reliability": {name: _plain(value.strip()) for name, (_, _, value) in zip(names, pairs, strict=True)}}
 
 
 def _plain(text: str) -> float | bool | str:

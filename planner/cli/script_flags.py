@@ -12,7 +12,8 @@ import typer
 from planner.cli.backend_names import ANY
 from planner.cli.output import talk
 from planner.errors import DocumentInvalid
-from planner.operations.launch_files import SaidScript, is_script, read_script, script_backend
+from planner.operations.launch_files import is_script, read_script, script_backend
+from planner.operations.said_script import SaidScript
 
 if TYPE_CHECKING:
     from planner.cli.planning import ReadScript

@@ -14,6 +14,10 @@ Factory = Callable[[str, list[Any], dict[str, Any], int], Any]
 """(dotted name, arguments, keyword arguments, line) of a call -> what it makes; None = a plain ``Thing``."""
 _TRAINS = frozenset({"pretrain", "finetune", "train", "run", "add", "run_pretrain", "run_config", "validate_config"})
 """Last names of the calls that start a run of the configuration that they are given."""
+_FILLS = frozenset({"append", "extend", "insert", "update", "add"})
+"""Methods that change a list or dictionary."""
+_CONFIGURATION = "recipe "
+"""Names of things that are whole configurations begin so."""
 _LONGEST = 100_000
 _SET, _GET = 3, 2
 """Arguments of ``setattr`` and the fewest of ``getattr``."""
@@ -213,9 +217,20 @@ class Expressions:
         if isinstance(held, str) and name in ("lower", "upper", "strip") and not arguments:
             return getattr(held, name)()
         self.trains(name, arguments, settings)
+        if isinstance(held, Open) and held.of is not None and name in _FILLS:
+            self.found.undecided.append(Undecided(node.lineno, f"{held.text}.{name}(...)", "set the list itself"))
         if not isinstance(held, Thing):
             return self.open(node)
+        if name == "broadcast" and not arguments:  # of Fiddle: the fields of that name, wherever there is one
+            self.broadcast(held, settings, node.lineno)
+            return None
         return self.produced(f"{held.name}.{name}", [held, *arguments], settings, node)
+
+    def broadcast(self, thing: Thing, settings: Mapping[str, Any], line: int) -> None:
+        """Set fields everywhere below that has a field of the name."""
+        for each in [thing, *(held for _, held in thing.flat() if isinstance(held, Thing))]:
+            for name in settings.keys() & each.fields.keys():
+                each.set(name, settings[name], line)
 
     def trains(self, name: str, arguments: Sequence[Any], settings: Mapping[str, Any]) -> None:
         """Note a configuration that a call is given which starts a run."""
@@ -240,16 +255,10 @@ class Expressions:
             return self.environment(arguments[0], default, node)
         if name in ("copy.deepcopy", "copy.copy") and arguments:
             return arguments[0]
-        if name == "setattr" and len(arguments) == _SET and isinstance(arguments[0], Thing):
-            arguments[0].set(str(arguments[1]), arguments[2], node.lineno)
-            return None
-        if name == "getattr" and len(arguments) >= _GET and isinstance(arguments[1], str):
-            held = arguments[0]
-            if isinstance(held, Ref):
-                return Ref(f"{held.name}.{arguments[1]}")
-            return held.fields.get(arguments[1], self.open(node)) if isinstance(held, Thing) else self.open(node)
         if name in BUILTINS:
             return self.builtin(name, arguments, node)
+        if name.endswith("cli.main") and isinstance(settings.get("default_factory"), Ref):
+            return self.entry(settings["default_factory"], node, depth)
         self.trains(name.rpartition(".")[2], arguments, settings)
         return self.produced(name, arguments, settings, node)
 
@@ -258,10 +267,46 @@ class Expressions:
         result = self.factory(name, arguments, settings, node.lineno)
         if isinstance(result, Thing):
             self.found.made.append(result)
+        if result is None and (config := self.handed_over(name, arguments, settings, node)) is not None:
+            return config
         return plain_thing(name, arguments, settings, node.lineno) if result is None else result
+
+    def entry(self, default: Ref, node: ast.Call, depth: int) -> None:
+        """The run of a script that gives a command line to a function: the factory that the words name, or its own."""
+        words = [*self.words, ""]
+        said = next((words[place + 1] for place, word in enumerate(words) if word in ("--factory", "-f")), "")
+        name = said.partition("(")[0]
+        if name and name not in self.functions:
+            return  # one of another file: the reader of the words finds it
+        config = self.made(Ref(name) if name else default, [], {}, node, depth)
+        if isinstance(config, Thing):
+            self.found.trained.append(config)
+
+    def handed_over(
+        self, name: str, arguments: Sequence[Any], settings: Mapping[str, Any], node: ast.Call
+    ) -> Thing | None:
+        """A configuration that a function of another file is given: it may change it, which is told; and give it back.
+
+        Calls that start runs change nothing.
+        """
+        things = [each for each in (*arguments, *settings.values()) if isinstance(each, Thing)]
+        configs = [each for each in things if each.name.startswith(_CONFIGURATION)]
+        if not configs or name.rpartition(".")[2] in _TRAINS or things[0] is not configs[0]:
+            return None
+        said = "what it changes is not read: write it into the script, or say it: -- PATH=VALUE"
+        self.found.undecided.append(Undecided(node.lineno, f"{name.removeprefix('?.')}(...)", said))
+        return configs[0]
 
     def builtin(self, name: str, arguments: list[Any], node: ast.Call) -> Any:
         """What a function of Python itself gives."""
+        if name == "setattr" and len(arguments) == _SET and isinstance(arguments[0], Thing):
+            arguments[0].set(str(arguments[1]), arguments[2], node.lineno)
+            return None
+        if name == "getattr" and len(arguments) >= _GET and isinstance(arguments[1], str):
+            held = arguments[0]
+            if isinstance(held, Ref):
+                return Ref(f"{held.name}.{arguments[1]}")
+            return held.fields.get(arguments[1], self.open(node)) if isinstance(held, Thing) else self.open(node)
         if any(isinstance(each, (Open, Ref, Thing)) for each in arguments):
             return self.open(node)
         try:

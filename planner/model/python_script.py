@@ -165,6 +165,10 @@ class _Reader(Expressions):
                 owner = self.owner(target.value, names, depth)
                 if isinstance(owner, Thing):
                     owner.set(target.attr, value, target.lineno)
+                elif isinstance(owner, Open):
+                    what = f"{ast.unparse(target)[:60]} = ..."
+                    said = "it sets a field of what is not followed; write it on the configuration itself"
+                    self.found.undecided.append(Undecided(target.lineno, what, said))
             case ast.Subscript():
                 owner, key = self.value(target.value, names, depth), self.value(target.slice, names, depth)
                 if isinstance(owner, dict) and isinstance(key, (str, int)):

@@ -61,22 +61,22 @@ class Thing:
         self.fields[name] = value
         self.said[name] = line
 
-    def flat(self, above: str = "") -> Iterator[tuple[str, Any]]:
-        """``section.field`` and value of everything below."""
+    def flat(self, above: str = "", inside: tuple[Thing, ...] = ()) -> Iterator[tuple[str, Any]]:
+        """``section.field`` and value of everything below; of a thing that holds one it stands in, itself alone."""
+        held_in = (*inside, self)
         for name, value in self.fields.items():
-            if isinstance(value, Thing):
-                yield f"{above}{name}", value
-                yield from value.flat(f"{above}{name}.")
-            else:
-                yield f"{above}{name}", value
+            yield f"{above}{name}", value
+            if isinstance(value, Thing) and not any(value is each for each in held_in):
+                yield from value.flat(f"{above}{name}.", held_in)
 
-    def set_by_script(self, above: str = "") -> Iterator[str]:
+    def set_by_script(self, above: str = "", inside: tuple[Thing, ...] = ()) -> Iterator[str]:
         """Paths that the script itself set."""
+        held_in = (*inside, self)
         for name, value in self.fields.items():
             if name in self.said:
                 yield f"{above}{name}"
-            if isinstance(value, Thing):
-                yield from value.set_by_script(f"{above}{name}.")
+            if isinstance(value, Thing) and not any(value is each for each in held_in):
+                yield from value.set_by_script(f"{above}{name}.", held_in)
 
 
 def plain_thing(name: str, arguments: list[Any], settings: dict[str, Any], line: int) -> Thing:

@@ -7,51 +7,23 @@ ignored is told with every answer (``script_facts``).
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import DocumentInvalid
+from planner.operations.recipe_launches import bridge_file, bridge_launch, nemo_file, nemo_launch
+from planner.operations.said_script import SaidScript, file_beside, is_yaml, stand_in
 
 if TYPE_CHECKING:
     from planner.model.megatron_args import LaunchJob
     from planner.model.shell.launches import Launch
     from planner.model.spec import ModelSpec
 
-_NEMO = re.compile(r"^\s*(?:from|import)\s+nemo(?:\.collections|_run)?\b", re.MULTILINE)
 _FILES = frozenset({".json", ".py", ".toml", ".yaml", ".yml"})
-_FOLDERS_ABOVE = 4
-"""A script names files from its own folder, or from the top of the repository that it stands in."""
 SUFFIXES = frozenset({".sh", ".bash", ".args", ".txt", ".slurm", ".sbatch"})
-
-
-@dataclass(frozen=True, slots=True)
-class SaidScript:
-    """A launch script, and what is said beside it.
-
-    ``variables``: its environment.  ``arguments``: its own; None = nothing is said of them.  ``vocab_size``: tokens of
-    its tokenizer.  ``devices``: instead of the script's own number.  ``model``: of a file that says none.
-
-    ``sent``: its text where it is no file of this machine; ``beside``: then the texts of the files that it reads, by
-    the names that it calls them.
-    """
-
-    path: str
-    variables: Mapping[str, str] = field(default_factory=dict)
-    arguments: tuple[str, ...] | None = None
-    vocab_size: int | None = None
-    devices: int | None = None
-    model: str | Mapping[str, Any] | ModelSpec | None = None
-    sent: str | None = None
-    beside: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def place(self) -> str:
-        """Where errors are: the file, or the part of a request."""
-        return self.path if self.sent is None else "/text"
 
 
 def needs_model(path: str, text: str | None = None) -> bool:
@@ -61,7 +33,7 @@ def needs_model(path: str, text: str | None = None) -> bool:
     """
     if Path(path).suffix.lower() == ".json":
         return True
-    return _is_yaml(path) and not _is_maxtext(path, text) and not _is_bridge_yaml(path, text)
+    return is_yaml(path) and not (_is_maxtext(path, text) or _is_bridge_yaml(path, text) or _is_nemo_yaml(path, text))
 
 
 def _is_bridge_yaml(path: str, text: str | None) -> bool:
@@ -71,8 +43,11 @@ def _is_bridge_yaml(path: str, text: str | None) -> bool:
     return is_bridge_yaml(read_text(Path(path)) if text is None else text)
 
 
-def _is_yaml(path: str) -> bool:
-    return Path(path).suffix.lower() in {".yaml", ".yml"}
+def _is_nemo_yaml(path: str, text: str | None) -> bool:
+    from planner.backends.nemo.yaml_config import is_nemo_yaml
+    from planner.operations.reading import read_text
+
+    return is_nemo_yaml(read_text(Path(path)) if text is None else text)
 
 
 def _is_maxtext(path: str, text: str | None) -> bool:
@@ -111,13 +86,13 @@ def read_script(said: SaidScript) -> LaunchJob:
 
     path = Path(said.path)
     text, texts = read_text(path) if said.sent is None else said.sent, list[str]()
-    if bridge_job := _bridge_file(said, text):
+    if bridge_job := bridge_file(said, text):
         return bridge_job
-    if path.suffix.lower() == ".py" and _NEMO.search(text):
-        raise _nemo(said)
+    if nemo_job := nemo_file(said, text):
+        return nemo_job
     if path.suffix.lower() in {".toml", ".py"}:
         return _torchtitan_job(said, text)
-    if _is_yaml(said.path) and _is_maxtext(said.path, text):
+    if is_yaml(said.path) and _is_maxtext(said.path, text):
         return _maxtext_job(said, text)
     if needs_model(said.path, text):
         return _configured_job(said, text)
@@ -137,10 +112,10 @@ def read_script(said: SaidScript) -> LaunchJob:
     try:
         launch = read_launch(text, said.place, given)
         require_start(launch, said.place)
-        if bridge_job := _bridge_launch(said, text, launch):
+        if bridge_job := bridge_launch(said, text, launch):
             return bridge_job
-        if "nemo" in launch.words and "llm" in launch.words:
-            raise _nemo(said)
+        if nemo_job := nemo_launch(said, text, launch):
+            return nemo_job
         if followed := _followed_launch(said, text, launch):
             return followed
         if said.model is not None:
@@ -148,42 +123,6 @@ def read_script(said: SaidScript) -> LaunchJob:
         return job_of_launch(launch, text, path.stem, said.place, given, said.vocab_size, said.devices)
     finally:
         _refuse_unnamed(said, path.name, (text, *texts))
-
-
-def _bridge_file(said: SaidScript, text: str) -> LaunchJob | None:
-    """The run of a Python file or a YAML file of Megatron-Bridge; None for any other."""
-    from planner.backends.megatron_bridge import script
-    from planner.backends.megatron_bridge.job import Beside
-
-    is_python = Path(said.path).suffix.lower() == ".py" and script.is_bridge(text)
-    if not is_python and not (_is_yaml(said.path) and script.is_bridge_yaml(text)):
-        return None
-    sources = script.Sources(said.place, said.arguments or (), said.variables, lambda name: _beside(said, name))
-    beside = Beside(said.devices or _launched(said), said.vocab_size, _stand_in(said))
-    return (script.job_of_python if is_python else script.job_of_yaml)(text, sources, beside)
-
-
-def _bridge_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | None:
-    """The run of a script that starts one of Megatron-Bridge's launchers; None for any other."""
-    from planner.backends.megatron_bridge.job import Beside
-    from planner.backends.megatron_bridge.runner import is_runner
-    from planner.backends.megatron_bridge.script import Sources, job_of_words
-    from planner.model.megatron_flags import MegatronFlags
-    from planner.model.megatron_strategy import launched_devices
-    from planner.model.shell.slurm import devices_of_job
-
-    if not is_runner(launch.words):
-        return None
-    launched = launched_devices(MegatronFlags(launch.words, said.place)) or devices_of_job(text, said.variables)
-    beside = Beside(
-        said.devices or launched,
-        said.vocab_size,
-        _stand_in(said),
-        undecided=launch.undecided,
-        taken_as_unset=launch.taken_as_unset,
-        launches=launch.count,
-    )
-    return job_of_words(launch.words, Sources(said.place), beside)
 
 
 def _followed_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob | None:
@@ -198,52 +137,15 @@ def _followed_launch(said: SaidScript, text: str, launch: Launch) -> LaunchJob |
     def model(name: str | None) -> ModelSpec | None:
         from planner.backends.megatron_bridge.recipe_table import model_of_hf
 
-        return _stand_in(said) or (None if name is None else model_of_hf(name))
+        return stand_in(said) or (None if name is None else model_of_hf(name))
 
     if said.vocab_size is not None:
         raise DocumentInvalid("the file that the script names says it", where="--vocab-size", hint="leave it out")
     devices = said.devices or found.devices or devices_of_job(text, said.variables)
-    found, content = found.text(lambda name: _beside(said, name))
+    found, content = found.text(lambda name: file_beside(said, name))
     job = followed_job(found, content, said.place, devices, model)
     places = (*launch.undecided, *job.undecided)
     return replace(job, undecided=places, taken_as_unset=launch.taken_as_unset, launches=launch.count)
-
-
-def _nemo(said: SaidScript) -> DocumentInvalid:
-    return DocumentInvalid(
-        "it is a recipe of NeMo 2, which is not read",
-        where=said.place,
-        hint="give Megatron-Bridge's recipe of the model, or say the run: --model M --backend nemo --strategy K=V",
-    )
-
-
-def _stand_in(said: SaidScript) -> ModelSpec | None:
-    """The model that is named beside a file."""
-    from planner.model.builtin import builtin_model
-    from planner.operations.question import model_of
-
-    if isinstance(said.model, str) and said.sent is not None:
-        return builtin_model(said.model)  # no file of this machine
-    return None if said.model is None else model_of(said.model)
-
-
-def _launched(said: SaidScript) -> int | None:
-    world = said.variables.get("WORLD_SIZE", "")
-    return int(world) if world.isdecimal() else None
-
-
-def _beside(said: SaidScript, name: str) -> str | None:
-    """A file that a script reads: sent with it, or on this machine beside it or where the command runs."""
-    from planner.operations.reading import read_text
-
-    if said.sent is not None:
-        texts = {posixpath.normpath(each): text for each, text in said.beside.items()}
-        return texts.get(posixpath.normpath(name), texts.get(Path(name).name))
-    above = Path(said.path).absolute().parents
-    for place in (*(folder / name for folder in above[:_FOLDERS_ABOVE]), Path(name)):
-        if place.is_file():
-            return read_text(place)
-    return None
 
 
 def _torchtitan_job(said: SaidScript, text: str) -> LaunchJob:
@@ -271,7 +173,7 @@ def _configured_job(said: SaidScript, text: str) -> LaunchJob:
     from planner.backends.accelerate.job import job_of_yaml
     from planner.backends.deepspeed.job import job_of_config
 
-    model = _stand_in(said)
+    model = stand_in(said)
     if model is None:
         hint = "name it: --model config.json, or a built-in name"
         raise DocumentInvalid("it does not say which model is trained", where=said.place, hint=hint)

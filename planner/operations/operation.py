@@ -62,8 +62,8 @@ class Session:
     progress: Callable[..., None] | None = None
     keep: Callable[[Plan, float | None], object] = lambda plan, wall_s: None
     """What is done with a new plan, and how long its search took, where that is known."""
-    known: Callable[[Problem], Plan | None] = lambda problem: None
-    """A stored plan that no search could better."""
+    known: Callable[..., Plan | None] = lambda problem, top_k=0: None
+    """A stored plan that no search could better, of a problem; ``top_k`` > 0: with runners-up."""
     keeping: Callable[[], object] = lambda: None
     """Gets ready for ``keep``, which takes a while; raises DocumentInvalid where it surely cannot."""
 

@@ -39,7 +39,7 @@ class Planned:
 
 def _work(session: Session, asked: PlanningRequest) -> Planned:
     problem = session.problem(asked.question)
-    known = session.known(problem) if asked.reuse else None
+    known = session.known(problem, asked.top_k) if asked.reuse else None
     if known is not None:
         return Planned(known, "stored")
     # What is no database is found before a long search, not after it; one is opened beside the search.

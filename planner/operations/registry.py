@@ -12,6 +12,7 @@ from planner.operations.drawings import LEANING, MESH, REPORT, STEP, TIMELINE
 from planner.operations.emit import EMIT
 from planner.operations.estimate import ESTIMATE
 from planner.operations.explain import EXPLAIN
+from planner.operations.fleet import FLEET
 from planner.operations.goodput import GOODPUT
 from planner.operations.labels import GET_LABEL, PUT_LABEL
 from planner.operations.memory import MEMORY
@@ -32,6 +33,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     ESTIMATE,
     READ_SCRIPT,
     THROUGHPUT,
+    FLEET,
     SWEEP,
     GET_PLAN,
     LIST_PLANS,

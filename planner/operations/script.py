@@ -15,9 +15,10 @@ from pydantic import Field
 from planner.answers.explain.why_not import WhyNot
 from planner.errors import DocumentInvalid, MeshwrightError
 from planner.model.spec import ModelSpec
-from planner.operations.launch_files import SaidScript, plain_strategy, read_script, script_backend, script_strategy
+from planner.operations.launch_files import plain_strategy, read_script, script_backend, script_strategy
 from planner.operations.operation import Operation, Session
 from planner.operations.question import Devices
+from planner.operations.said_script import SaidScript
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
 from planner.strategy.fields import PINNABLE

@@ -11,14 +11,8 @@ from planner.answers.diff import FieldChange, strategy_changes
 from planner.answers.explain.why_not import WhyNot
 from planner.answers.explain.why_not_script import given_run, why_not_run
 from planner.errors import DocumentInvalid, MeshwrightError
-from planner.operations.launch_files import (
-    SaidScript,
-    model_fields,
-    needs_model,
-    read_script,
-    script_backend,
-    script_strategy,
-)
+from planner.operations.launch_files import model_fields, needs_model, read_script, script_backend, script_strategy
+from planner.operations.said_script import SaidScript
 from planner.plan.plan import Plan
 from profiles.validation import FindingsInvalid
 

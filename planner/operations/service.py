@@ -189,16 +189,18 @@ class LocalService:
         if self._keeper is not None:
             self._keeper.open()
 
-    def _known(self, problem: Problem) -> Plan | None:
+    def _known(self, problem: Problem, top_k: int = 0) -> Plan | None:
+        from planner.plan.plan import Plan
         from planner.store.errors import StoreError
 
         try:
-            stored = self._stored().find_plan(problem.problem_id)
+            text = self._stored().find_answer(problem.problem_id)
         except StoreError:
             # The search answers all the same; that its plan cannot be kept is told after the answer.
             return None
-        if stored is None or not stored.is_final:
+        if text is None or not text.answers(top_k):
             return None
+        stored = Plan.model_validate_json(text.body)
         self._remember(stored)
         self._kept.setdefault(stored.plan_id, False)
         return stored

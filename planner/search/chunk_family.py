@@ -38,34 +38,38 @@ def chunk_family(layers: int, chunks: int, *, empty_ends: bool) -> tuple[tuple[i
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FamilyLayers:
     """Layers of each kind on the devices: ``first`` [K + 1, F, P, N] counts the first k layers of every chunk.
 
-    ``held`` [F, P, N] counts all of them, ``lead`` [F, P, N] those of the chunks 0 .. P-1, which are the first of the
-    devices; ``longest`` [F]: layers of the longest chunk.
+    ``sizes`` [F, C]: layers of every chunk, chunk c on stage ``stages[c]``; ``lead`` [F, P, N] counts the layers of the
+    chunks 0 .. P-1, which are the first of the devices; ``longest`` [F]: layers of the longest chunk.
     """
 
+    sizes: Ints
+    stages: tuple[int, ...]
     first: Array
-    held: Array
     lead: Array
     longest: Ints
 
 
 @lru_cache(maxsize=1024)
 def family_layers(
-    kinds: Kinds, number: int, family: tuple[tuple[int, ...], ...], stages: tuple[int, ...]
-) -> FamilyLayers:
-    """The members ``family`` (layers of every chunk), chunk c on stage ``stages[c]``."""
-    sizes = np.array(family, dtype=np.int64)
+    kinds: Kinds, number: int, pp: int, vpp: int, *, v_placed: bool, empty_ends: bool
+) -> FamilyLayers | None:
+    """The declared family of a model with ``number`` kinds of layers on ``pp`` stages; None without a member."""
+    family = chunk_family(len(kinds), pp * vpp, empty_ends=empty_ends)
+    if not family:
+        return None
+    stages, sizes = chunk_stages(pp, vpp, v_placed=v_placed), np.array(family, dtype=np.int64)
     starts = np.cumsum(sizes, axis=1) - sizes
-    owner = np.zeros((len(stages), max(stages) + 1))
+    owner = np.zeros((len(stages), pp))
     owner[np.arange(len(stages)), stages] = 1.0
     running, most = running_kinds(kinds, number), int(sizes.max())
     relieved = np.minimum(np.arange(most + 1)[:, None, None], sizes)
-    chunks = running[starts + relieved] - running[starts]
-    first = np.einsum("kfcn,cp->kfpn", chunks.astype(np.float64), owner)
-    return FamilyLayers(first, first[most], chunks[most, :, : owner.shape[1]].astype(np.float64), sizes.max(axis=1))
+    chunks = (running[starts + relieved] - running[starts]).astype(np.float64)
+    first = np.ascontiguousarray(np.einsum("kfcn,cp->kfpn", chunks, owner))
+    return FamilyLayers(sizes, stages, first, np.ascontiguousarray(chunks[most, :, :pp]), sizes.max(axis=1))
 
 
 @lru_cache(maxsize=4096)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import planner.predict.schedule.run
+import planner.search.family_pairs
 import planner.search.line_dealings  # noqa: F401  # the kernels that are loaded
 from solver.selection.kernel import load_kernels
 

@@ -20,7 +20,7 @@ from planner.search.line_bound import LineBound
 from planner.search.row_context import take
 from planner.search.split_terms import SplitRules
 from planner.search.stage_bound import StageBound
-from planner.strategy.rows import first_of_each, v_placed
+from planner.strategy.rows import first_of_each
 from solver.arrays import Array, Ints
 
 FIRST_BLOCK = 64
@@ -108,7 +108,7 @@ class DealtBounds:
         bounds, costs = np.zeros(len(index)), self._leaves.terms.costs
         rows, cost = self._leaves.written_out(index)
         tail_s = self._leaves.terms.tail_s[index % len(self._leaves.terms.rows)]
-        alike, kind = first_of_each([rows.pp, rows.vpp, v_placed(rows).astype(np.int64)])
+        alike, kind = first_of_each([np.where(rows.vpp > 1, 0, rows.pp)])
         for group in range(len(alike)):
             at = np.flatnonzero(kind == group)
             bound = self._bound_of(int(rows.vpp[at[0]]))

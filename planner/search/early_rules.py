@@ -135,12 +135,14 @@ class KeptVerdicts:
             self._values = np.stack([getattr(rows, name) for name in COLUMNS], axis=1).tolist()
             self._rows_of_values = rows
         values, given = self._values[at], None
-        for kept in self._kept:
+        for place, kept in enumerate(self._kept):
             said = kept.said.get(kept.values_of(values))
             if said is None:
                 given = given or self._rules.given(_watched(self._strategy(rows, at), COMPLETE, kept.reads))
                 said = self._asked(kept, values, given)
             if said:
+                # What refuses one strategy refuses most of those that look alike: it is asked first from now on.
+                self._kept.insert(0, self._kept.pop(place))
                 return True
         return False
 

@@ -5,202 +5,111 @@ takes.  The two differ by rounding alone, which ``ROUNDING`` and a second ``SLAC
 is a lower bound of what the exact search returns, and nearly always its value.  Pairs of a strategy and a member that
 are too slow with the relief that is sure, or with the mean stage's tail, are not looked at any further.
 
-Shape letters: R rows, F members, P stages, N layer kinds, Q pairs of a row and a member.
+Shape letters: R rows, Q pairs of a row and a member, P stages.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from planner.predict.cost.data_parallel import TailCost
 from planner.predict.cost.row_cost import CostModel, RowCost
-from planner.predict.stage_memory import StageMemory, end_seconds, head_stage, stage_memory
-from planner.search.bound import BACK_WHOLE, Schedules
-from planner.search.chunk_family import FamilyLayers, chunk_family, family_layers
+from planner.predict.stage_memory import stage_memory
+from planner.search.bound import BACK_WHOLE
+from planner.search.chunk_family import family_layers
+from planner.search.chunk_times import HOST_FORWARD_SHARE
+from planner.search.family_pairs import (
+    FULLEST_DENSE,
+    FULLEST_EXPERT,
+    MAKESPAN_S,
+    RELIEVED_S,
+    at_least_paths,
+    fast_pairs,
+)
 from planner.search.family_paths import family_paths
+from planner.search.line_dealings import moment_columns
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK, SplitRules
-from planner.strategy.rows import StrategyRows, first_of_each
-from solver.arrays import Array, Ints, Mask
+from planner.strategy.rows import StrategyRows, first_of_each, v_placed
+from planner.strategy.schedules import SCHEDULE_NAMES, V_SCHEDULES
+from solver.arrays import Array, Ints
 
 ROUNDING = 2e-13
 """Relative slack that keeps another order of the same sums below what the exact search finds."""
 
 
+@dataclass(frozen=True, slots=True)
 class FamilyBound:
-    """Rows of one number of stages, of chunks, and one placement of them; ``tail_s`` [R]: the mean stage's tail."""
+    """Rows of several chunks each; ``tail_s`` [R]: the mean stage's tail."""
 
-    def __init__(self, costs: CostModel, rules: SplitRules, rows: StrategyRows, cost: RowCost, tail_s: Array) -> None:
-        self.costs, self.rules, self.rows, self.cost, self.tail_s = costs, rules, rows, cost, tail_s
-        self.pp = int(rows.pp[0])
-        strategy = rows.strategy(0, costs.reliefs)
-        self.kinds = costs.kind_sequence, len(costs.kind_counts)
-        self.family = chunk_family(costs.model.num_layers, strategy.num_chunks, empty_ends=rules.empty_ends)
-        self.stages = tuple(strategy.chunk_stage(chunk) for chunk in range(strategy.num_chunks))
-        self.layers = family_layers(*self.kinds, self.family, self.stages) if self.family else None
-        self.schedules = Schedules.of(rows)
-        self.ends_s = end_seconds(rows, cost, self.pp)
+    costs: CostModel
+    rules: SplitRules
+    rows: StrategyRows
+    cost: RowCost
+    tail_s: Array
 
     def step_s(self, cutoff_s: float) -> Array:
         """Lower bound of every row: [R]; infinity where no member fits and may be faster than ``cutoff_s``."""
+        rules, below_s = self.rules, cutoff_s * (1 + ROUNDING)
+        tolerance = 2 * SLACK * self.costs.hardware.memory_bytes
+        limits = np.array([below_s, rules.limit_bytes, tolerance, rules.host_limit_bytes / (1 - ROUNDING)])
+        parts, table = [(np.zeros(0, np.int64), np.zeros((0, RELIEVED_S)))], self._table()
+        for stages in np.flatnonzero(np.bincount(self.rows.pp)).tolist():
+            here = np.flatnonzero(self.rows.pp == stages)
+            rows, cost = self.rows.take(here), take(self.cost, here)
+            moments = moment_columns(stage_memory(rows, cost, self.costs.reliefs, stages).moments)
+            first, order = first_of_each([rows.vpp, rows.schedule, rows.num_microbatches, rows.group])
+            for number, one in enumerate(first.tolist()):
+                at = np.flatnonzero(order == number)
+                row, found = self._pairs(rows, one, (table[here[at]], moments[at]), limits)
+                parts.append((here[at[row]], found))
+        row, found = (np.concatenate(each) for each in zip(*parts, strict=True))
+        fast = found[:, MAKESPAN_S] + self.tail_s[row] < below_s
+        row, found = row[fast], found[fast]
         result = np.full(len(self.rows), np.inf)
-        if self.layers is None:
-            return result
-        row, member = self._fast_enough(self.layers, cutoff_s)
-        if len(row) == 0:
-            return result
-        fits, relieved_s = self._relieved_s(self.layers, row, member)
-        row, member, relieved_s = row[fits], member[fits], relieved_s[fits]
-        busy_s = self._on_devices(self.layers.held[member], self.cost.layer_s[row]) + self.ends_s[row] + relieved_s
-        makespan = self._makespan_s(row, member, busy_s)
-        fast = makespan + self.tail_s[row] < cutoff_s * (1 + ROUNDING)
-        row, member, makespan, relieved_s = row[fast], member[fast], makespan[fast], relieved_s[fast]
-        makespan = np.maximum(makespan, self._paths_s(row, member, relieved_s))
-        fast = makespan + self.tail_s[row] < cutoff_s * (1 + ROUNDING)
-        row, member, makespan = row[fast], member[fast], makespan[fast]
-        np.minimum.at(result, row, (makespan + self._tail_s(self.layers, row, member)) * (1 - ROUNDING))
+        if len(row):
+            cost = take(TailCost.of(self.cost), row)
+            tails = self.costs.tail_parts_s(cost, found[:, FULLEST_DENSE], found[:, FULLEST_EXPERT])
+            np.minimum.at(result, row, (found[:, MAKESPAN_S] + tails[0] + tails[1]) * (1 - ROUNDING))
         return result
 
-    @staticmethod
-    def _on_devices(counts: Array, column: Array) -> Array:
-        """Layers of each kind [Q, P, N] times a layer column [Q, N]: [Q, P]."""
-        return np.asarray(np.einsum("qpn,qn->qp", counts, column))
+    def _pairs(self, rows: StrategyRows, one: int, tables: tuple[Array, Array], limits: Array) -> tuple[Ints, Array]:
+        """Pairs of the rows of one order, that of row ``one``, that may be fast enough: their rows, columns found."""
+        pp, vpp, schedule = int(rows.pp[one]), int(rows.vpp[one]), SCHEDULE_NAMES[int(rows.schedule[one])]
+        kinds, placed = (self.costs.kind_sequence, len(self.costs.kind_counts)), schedule in V_SCHEDULES
+        family = family_layers(*kinds, pp, vpp, v_placed=placed, empty_ends=self.rules.empty_ends)
+        if family is None:
+            return np.zeros(0, np.int64), np.zeros((0, RELIEVED_S))
+        most = len(tables[0]) * len(family.longest)
+        pairs, found = np.empty((most, 2), np.int64), np.empty((most, RELIEVED_S + pp))
+        counted = family.first, family.lead, family.longest
+        number = fast_pairs(*counted, *tables, limits, int(self.rules.uniform), pairs, found)
+        pairs, found = pairs[:number], found[:number]
+        if number:
+            order = schedule, (pp, vpp, int(rows.num_microbatches[one]), int(rows.group[one]))
+            paths = family_paths(order, kinds, family)
+            at_least_paths(paths.layers, paths.ends, paths.least, tables[0], pairs, found)
+        return pairs[:, 0], found[:, :RELIEVED_S]
 
-    def _makespan_s(self, row: Ints, member: Ints, busy_s: Array) -> Array:
-        """Longest of the paths that go to one device, through all of its work and back: A_s of ``least_makespan``."""
-        assert self.layers is not None
-        lead, cost, schedules = self.layers.lead[member], self.cost, self.schedules
-        whole = BACK_WHOLE[schedules.schedule][row]
-        lead_s = self._on_devices(lead, (cost.layer_forward_s[row] + whole[:, None] * cost.layer_backward_s[row]))
-        there_and_back_s = lead_s + ((1.0 + whole) * cost.hop_s[row])[:, None]
-        before_s = np.cumsum(there_and_back_s, axis=1) - there_and_back_s
-        return np.asarray((schedules.num_microbatches[row, None] * busy_s + before_s).max(axis=1))
-
-    def _paths_s(self, row: Ints, member: Ints, relieved_s: Array) -> Array:
-        """Longest of the known paths of each pair's order: [Q]; ``relieved_s`` [Q, P] as in ``step_s``."""
-        lengths, schedules = np.zeros(len(row)), take(self.schedules, row)
-        every = self._every()[row, None]
-        relief_s, relieved_s = np.where(every, self.cost.relief_s[row], 0.0), np.where(every, 0.0, relieved_s)
-        columns = [schedules.schedule, schedules.num_microbatches, schedules.group]
-        first, alike = first_of_each(columns)
-        for number, pair in enumerate(first.tolist()):
-            at = np.flatnonzero(alike == number)
-            strategy = self.rows.strategy(int(row[pair]), self.costs.reliefs)
-            paths = family_paths((strategy.schedule, strategy.order_sizes), self.kinds, self.family, self.stages)
-            lengths[at] = paths.lengths_s(self.cost, row[at], member[at], (relief_s[at], relieved_s[at]))
-        return lengths
-
-    def _fast_enough(self, layers: FamilyLayers, cutoff_s: float) -> tuple[Ints, Ints]:
-        """Pairs that are faster than the cutoff with the mean stage's tail and the relief that is sure: row, member."""
-        rows, members = len(self.rows), len(layers.longest)
-        layer_s = self.cost.layer_s + np.where(self._every()[:, None], self.cost.relief_s, 0.0)
-        busy_s = np.tensordot(layer_s, layers.held, axes=(1, 2)) + self.ends_s[:, None, :]
-        row, member = np.repeat(np.arange(rows), members), np.tile(np.arange(members), rows)
-        busy_s = busy_s.reshape(rows * members, -1)
-        makespan = self._makespan_s(row, member, busy_s)
-        fast = np.flatnonzero(makespan + self.tail_s[row] < cutoff_s * (1 + ROUNDING))
-        return row[fast], member[fast]
-
-    def _relieved_s(self, layers: FamilyLayers, row: Ints, member: Ints) -> tuple[Mask, Array]:
-        """Whether each pair fits: [Q], and what the relieved layers of each device take longer: [Q, P]."""
-        memory = stage_memory(self.rows, self.cost, self.costs.reliefs, self.pp)
-        count = np.zeros((len(row), self.pp), dtype=np.int64)
-        fits = np.zeros(len(row), dtype=np.bool_)
-        few = self._few()[row]
-        for some, whole in ((few, False), (~few, True)):
-            at = np.flatnonzero(some)
-            if len(at) == 0:
-                continue
-            left = _Left(self, layers, memory, row[at], member[at])
-            if whole and self.rules.uniform:
-                count[at] = layers.longest[member[at], None]
-                fits[at] = left.fits(count[at]).all(axis=1)
-            else:
-                count[at], fits[at] = left.fewest(same=self.rules.uniform)
-        relieved = layers.first[count, member[:, None], np.arange(self.pp)]
-        return fits & self._host_fits(layers, memory, row, member, relieved), self._on_devices(
-            relieved, self.cost.relief_s[row]
+    def _table(self) -> Array:
+        """What ``fast_pairs`` reads of every row beside the moments."""
+        rows, cost, reliefs = self.rows, self.cost, self.costs.reliefs
+        saving = cost.saved_bytes - cost.relieved_bytes
+        seconds = cost.layer_s, cost.layer_forward_s, cost.layer_backward_s, cost.layer_weight_gradient_s, cost.relief_s
+        layers = *seconds, cost.saved_bytes, saving, cost.layer_dense, cost.layer_expert, cost.frozen.layer
+        host_s, whole = cost.stage_host_s + cost.regather_s, BACK_WHOLE[rows.schedule]
+        few = np.array([relief.recompute == "full" for relief in reliefs])[rows.relief] & (not self.rules.whole)
+        moved = np.array([relief.offload for relief in reliefs])[rows.relief]
+        chunk_s = host_s / rows.vpp
+        own = (
+            *(host_s, cost.embedding_s, cost.head_s, cost.hop_s, self.tail_s, whole, rows.num_microbatches),
+            *(np.where(v_placed(rows), 0, rows.pp - 1), cost.embedding_dense, cost.head_dense, cost.head_expert),
+            *(cost.dense_state.host, cost.expert_state.host),
+            *(few, self.rules.uniform & ~few, moved, moved | (rows.optimizer_offload > 0)),
+            *(chunk_s * HOST_FORWARD_SHARE, cost.embedding_forward_s, cost.head_forward_s),
+            *(chunk_s * (1.0 - HOST_FORWARD_SHARE), cost.embedding_backward_s, cost.head_backward_s),
+            *(cost.embedding_weight_gradient_s, cost.head_weight_gradient_s, cost.hop_s),
         )
-
-    def _few(self) -> Mask:
-        """Rows that relieve as few layers as memory asks for, the same number in every chunk where uniform: [R]."""
-        if self.rules.whole:
-            return np.zeros(len(self.rows), dtype=np.bool_)
-        full = np.array([relief.recompute == "full" for relief in self.costs.reliefs])
-        return np.asarray(full[self.rows.relief])
-
-    def _every(self) -> Mask:
-        """Rows that relieve every layer, whatever memory asks for: [R]."""
-        return self.rules.uniform & ~self._few()
-
-    def _host_fits(self, layers: FamilyLayers, memory: StageMemory, row: Ints, member: Ints, relieved: Array) -> Mask:
-        moved = np.array([relief.offload for relief in self.costs.reliefs])[self.rows.relief]
-        if not (moved.any() or self.rows.optimizer_offload.any()):
-            return np.ones(len(row), dtype=np.bool_)
-        cost = self.cost
-        dense, expert = self._parameters(layers, row, member)
-        saving = self._on_devices(relieved, (cost.saved_bytes - cost.relieved_bytes)[row])
-        held = dense * cost.dense_state.host[row, None] + expert * cost.expert_state.host[row, None]
-        held = held + np.where(moved[row, None], memory.passes.in_flight[row] * saving, 0.0)
-        uses = moved | (self.rows.optimizer_offload > 0)
-        return np.asarray((held * (1 - ROUNDING) <= self.rules.host_limit_bytes).all(axis=1) | ~uses[row])
-
-    def _parameters(self, layers: FamilyLayers, row: Ints, member: Ints) -> tuple[Array, Array]:
-        """Dense and expert parameters of every device with its ends: two [Q, P]."""
-        cost, held = self.cost, layers.held[member]
-        dense, expert = self._on_devices(held, cost.layer_dense[row]), self._on_devices(held, cost.layer_expert[row])
-        pair, last = np.arange(len(row)), head_stage(self.rows, self.pp)[row]
-        dense[:, 0] += cost.embedding_dense[row]
-        dense[pair, last] += cost.head_dense[row]
-        expert[pair, last] += cost.head_expert[row]
-        return dense, expert
-
-    def _tail_s(self, layers: FamilyLayers, row: Ints, member: Ints) -> Array:
-        if len(row) == 0:
-            return np.zeros(0)
-        dense, expert = self._parameters(layers, row, member)
-        tails = self.costs.tail_parts_s(take(TailCost.of(self.cost), row), dense.max(axis=1), expert.max(axis=1))
-        return tails[0] + tails[1]
-
-
-class _Left:
-    """Whether pairs fit with some layers relieved; ``needs``: bytes over the limit without relief, each moment."""
-
-    def __init__(self, bound: FamilyBound, layers: FamilyLayers, memory: StageMemory, row: Ints, member: Ints) -> None:
-        cost, held, on_devices = bound.cost, layers.held[member], bound._on_devices
-        self.layers, self.member, self.on_devices = layers, member, on_devices
-        self.stages = np.arange(bound.pp)
-        self.saving = (cost.saved_bytes - cost.relieved_bytes)[row]
-        self.tolerance = 2 * SLACK * bound.costs.hardware.memory_bytes
-        dense, expert = on_devices(held, cost.layer_dense[row]), on_devices(held, cost.layer_expert[row])
-        saved, frozen = on_devices(held, cost.saved_bytes[row]), on_devices(held, cost.frozen.layer[row])
-        self.needs, self.flights, self.replays = [], [], []
-        for moment in memory.moments:
-            state = dense * moment.dense_state.total[row, None] + expert * moment.expert_state.total[row, None]
-            state, flight = state + frozen, moment.in_flight[row]
-            self.needs.append(moment.fixed_bytes[row] + state + flight * saved - bound.rules.limit_bytes)
-            self.flights.append(flight)
-            self.replays.append(moment.replay_bytes[row])
-
-    def fits(self, count: Ints) -> Mask:
-        """Whether each device fits with the first ``count`` [Q, P] layers of every chunk relieved: [Q, P]."""
-        relieved = self.layers.first[count, self.member[:, None], self.stages]
-        saving, again = self.on_devices(relieved, self.saving), count > 0
-        parts = zip(self.needs, self.flights, self.replays, strict=True)
-        left = [need - flight * saving + np.where(again, replay, 0.0) for need, flight, replay in parts]
-        return np.asarray(np.maximum.reduce(left) <= self.tolerance)
-
-    def fewest(self, *, same: bool) -> tuple[Ints, Mask]:
-        """Fewest relieved layers a chunk: [Q, P], and whether they suffice: [Q]; ``same``: one number for all."""
-        most = len(self.layers.first)
-        shape = self.needs[0].shape
-        fits: Mask = np.stack([self.fits(np.full(shape, count)) for count in range(most)])
-        count, possible = fits.argmax(axis=0), np.all(fits.any(axis=0), axis=1)
-        if not same:
-            return count, possible
-        every = count.max(axis=1)
-        together = np.asarray(fits.all(axis=2))
-        # The second slack may ask for one layer fewer than the exact search: what then fits with one more stays.
-        pair = np.arange(len(every))
-        enough = together[every, pair] | together[np.minimum(every + 1, most - 1), pair]
-        return np.broadcast_to(every[:, None], count.shape).copy(), possible & enough
+        return np.concatenate([*layers, np.stack(own, axis=1)], axis=1)

@@ -70,10 +70,9 @@ class Space:
     @cached_property
     def cores(self) -> StrategyRows:
         """Every legal core; what legality removes is counted in ``pruned`` (in cores)."""
-        parts = [part for grid in self._grids() for part in self._with_batch(grid)]
-        if not parts:
+        columns = self._with_batch(self._grids())
+        if columns.shape[1] == 0:
             return self._empty()
-        columns = np.concatenate(parts, axis=1)
         rows, legal = core_rows(columns), np.ones(columns.shape[1], dtype=np.bool_)
         for rule in CORE_RULES:
             broken = rule.broken(rows, self.shape) & legal
@@ -232,35 +231,42 @@ class Space:
             return divisors(tp)
         return [tp if columns.expert_tensor == "tp" or ep == 1 else 1]
 
-    def _with_batch(self, grid: tuple[int, int, int, int, int, int]) -> list[Ints]:
-        """Micro-batch sizes and switches of one grid, under ``CORE_COLUMNS``: [C, R]."""
-        tp, cp, _, dp, ep, _ = grid
-        choices = self._batch_table(self.shape.global_batch_size // dp, tp > 1, cp, ep > 1)
-        dispatcher = self._dispatcher_code(*grid[4:])
-        if choices.shape[1] == 0 or dispatcher is None:
-            self.pruned["pinned or forbidden"] += 1
-            return []
-        columns = np.empty((len(CORE_COLUMNS), choices.shape[1]), dtype=np.int64)
-        columns[: len(grid)] = np.array(grid)[:, None]
-        columns[len(grid) : -1] = choices
-        columns[-1] = dispatcher
-        return [columns]
+    def _with_batch(self, grids: list[tuple[int, int, int, int, int, int]]) -> Ints:
+        """Micro-batch sizes and switches of every grid, under ``CORE_COLUMNS``: [C, R]."""
+        codes = {experts: self._dispatcher_code(*experts) for experts in {grid[4:] for grid in grids}}
+        tables, number, which = [np.zeros((6, 0), dtype=np.int64)], dict[tuple[int, ...], int](), list[int]()
+        for tp, cp, _, dp, ep, etp in grids:
+            key = dp, int(tp > 1), min(cp, 2), int(ep > 1)
+            if key not in number:
+                number[key] = len(tables)
+                tables.append(self._batch_table(self.shape.global_batch_size // dp, tp > 1, cp, ep > 1))
+            which.append(0 if codes[ep, etp] is None else number[key])
+        sizes = np.array([table.shape[1] for table in tables])
+        counts, before = sizes[which], (np.cumsum(sizes) - sizes)[which]
+        self.pruned["pinned or forbidden"] += int((counts == 0).sum())
+        # Columns are written once, when all tables are known: which entry of them each row takes (clip: no copy).
+        entry = np.repeat(before - (np.cumsum(counts) - counts), counts)
+        entry += np.arange(len(entry))
+        columns = np.empty((len(CORE_COLUMNS), len(entry)), dtype=np.int64)
+        of_grids = np.array([(*grid, codes[grid[4:]] or 0) for grid in grids], dtype=np.int64).reshape(-1, 7).T
+        for column, value in zip((*range(6), len(columns) - 1), of_grids, strict=True):
+            columns[column] = np.repeat(value, counts)
+        for column, value in enumerate(np.concatenate(tables, axis=1), start=6):
+            np.take(value, entry, out=columns[column], mode="clip")
+        return columns
 
     def _batch_table(self, per_replica: int, has_tp: bool, cp: int, has_ep: bool) -> Ints:
         """(micro_batch_size, num_microbatches, sp, ring, overlap_tp, overlap_ep) choices: [6, R]."""
-        key = (2, per_replica, int(has_tp), min(cp, 2), int(has_ep))
-        if key not in self._tables:
-            rows = [
-                (size, per_replica // size, sp, ring, overlap_tp, overlap_ep)
-                for size in divisors(per_replica)
-                if not self._off("micro_batch_size", size) and not self._off("num_microbatches", per_replica // size)
-                for sp in self._sp_codes(has_tp)
-                for overlap_tp in self._overlap_tp_codes(sp)
-                for ring in self._cp_codes(cp)
-                for overlap_ep in self._overlap_ep_codes(has_ep)
-            ]
-            self._tables[key] = np.array(rows, dtype=np.int64).reshape(-1, 6).T.copy()
-        return self._tables[key]
+        rows = [
+            (size, per_replica // size, sp, ring, overlap_tp, overlap_ep)
+            for size in divisors(per_replica)
+            if not self._off("micro_batch_size", size) and not self._off("num_microbatches", per_replica // size)
+            for sp in self._sp_codes(has_tp)
+            for overlap_tp in self._overlap_tp_codes(sp)
+            for ring in self._cp_codes(cp)
+            for overlap_ep in self._overlap_ep_codes(has_ep)
+        ]
+        return np.array(rows, dtype=np.int64).reshape(-1, 6).T
 
     def _off(self, name: str, value: int | str) -> bool:
         return self.pins.get(name, value) != value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,6 +48,13 @@ class PlanText:
     def is_final(self) -> bool:
         """Whether a new search of the same question could not better it."""
         return self.outcome in FINAL
+
+    def answers(self, top_k: int) -> bool:
+        """Whether it is proved and has runners-up where some are wanted.
+
+        The plans of a curve have none; a plan that simply ran out of them has some, however many were asked for.
+        """
+        return self.is_final and (top_k == 0 or len(json.loads(self.body)["alternatives"]) > 0)
 
 
 @dataclass(frozen=True, slots=True)

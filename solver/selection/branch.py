@@ -13,14 +13,12 @@ Nodes that HiGHS could not finish in its share are split like others.  Several t
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.mixed_integer import Limits
 from solver.selection.branch_candidates import Split, candidates
 from solver.selection.core_milp import CoreAnswer, solve_core
 from solver.selection.cutting import DIFFUSION_ROUNDS, Part, ascend_steps, cut, inherited
@@ -31,7 +29,6 @@ from solver.selection.presolve.presolve import CapacityExceeded, restrict, simpl
 
 LEAF_PAIRS = 12_000
 LEAF_S = 4.0
-"""Seconds of the thread's own time, so that other work on the machine does not change the tree."""
 LEAF_NODES = 400
 NODE_STEPS = 60
 CUT_STEPS = 40
@@ -134,13 +131,7 @@ class Tree:
     def _leaf(self, part: Part, stopped: Callable[[], bool]) -> CoreAnswer:
         """HiGHS on what is left."""
         incumbent, cost = self.incumbent, self.incumbent.cost
-        limited = incumbent.work_limit is not None
-        until = time.thread_time() + LEAF_S
-
-        def interrupted() -> bool:
-            return stopped() or (not limited and time.thread_time() > until)
-
-        limits = Limits(interrupted, incumbent.left_s(), LEAF_NODES if limited else None)
+        limits = incumbent.limits(stopped, LEAF_S, LEAF_NODES)
         answer = solve_core(part.core, part.dual.reduced_costs(), cost, limits)
         incumbent.spend(1000 * part.core.num_cells)
         if answer.values is not None:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Ints
-from solver.mixed_integer import Limits
 from solver.selection.core_milp import solve_core
 from solver.selection.descent import Descents
 from solver.selection.dual import Dual
@@ -89,13 +88,7 @@ def _solve(pool: Pool, alive: NDArray[np.bool_]) -> None:
             break
         dual.step()
         incumbent.spend(16 * core.num_cells)
-    until = incumbent.left_s() - LONGEST_S
-    limited = incumbent.work_limit is not None
-
-    def interrupted() -> bool:
-        return incumbent.stopped() or (not limited and incumbent.left_s() < until)
-
-    limits = Limits(interrupted, incumbent.left_s(), MOST_NODES if limited else None)
+    limits = incumbent.limits(incumbent.stopped, LONGEST_S, MOST_NODES)
     answer = solve_core(core, dual.reduced_costs(), None, limits)
     incumbent.spend(200 * core.num_cells)
     if answer.values is not None:

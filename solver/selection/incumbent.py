@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solver.arrays import Ints
+from solver.mixed_integer import Limits
 from solver.selection.answer import TracePoint
 from solver.selection.presolve.classes import NEVER
 from solver.selection.prices import exact_cost_of, fill_usage, fits
@@ -69,6 +70,12 @@ class Incumbent:
         if not self.halted and self.should_stop is not None and self.should_stop():
             self.halted = True
         return self.halted or self.closed() or self.share_spent() >= 1.0 or self.left_s() <= 0
+
+    def limits(self, stopped: Callable[[], bool], share_s: float, share_nodes: int) -> Limits:
+        """Those of one program: its share in seconds, or in nodes where the work is limited."""
+        if self.work_limit is not None:
+            return Limits(stopped, self.left_s(), max_nodes=share_nodes)
+        return Limits(stopped, self.left_s(), share_s)
 
     def offer(self, cost: int, choice: Callable[[], Ints], by: str) -> bool:
         """Take a selection if it is cheaper than the best; ``choice`` writes it out when it is asked for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -96,6 +97,17 @@ def test_light_modules_import_nothing_heavy(module: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("package", ["highspy", "ortools.math_opt", "ortools.sat", "scipy.optimize"])
+def test_one_file_at_most_talks_to_a_solver(package: str) -> None:
+    word = re.compile(rf"^\s*(from|import) {re.escape(package)}\b", re.MULTILINE)
+    folders = ("api", "meshwright", "planner", "profiles", "solver")
+    files = [
+        file for folder in folders for file in (REPOSITORY / folder).rglob("*.py") if word.search(file.read_text())
+    ]
+    wanted = {"highspy": 0, "scipy.optimize": 0}.get(package, 1)
+    assert len(files) <= wanted, files
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"]], ids=" ".join)

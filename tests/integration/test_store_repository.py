@@ -133,6 +133,16 @@ def test_find_plan_answers_exactly_the_same_question(store: Store) -> None:
     assert [store.find_plan(other.problem_id) for other in changed] == [None] * len(changed)
 
 
+def test_a_plan_without_runners_up_answers_only_who_wants_none(store: Store) -> None:
+    plan = make_plan()
+    assert plan.is_final
+    assert plan.alternatives == ()
+    store.save_plan(plan, 0.5)
+    text = store.find_answer(plan.problem.problem_id)
+    assert text is not None
+    assert (text.answers(0), text.answers(3)) == (True, False)
+
+
 def test_find_plan_never_returns_what_other_software_found(store: Store) -> None:
     plan = make_plan()
     store.save_plan(plan, 0.5, signature="0.0.9+0123456789abcdef")

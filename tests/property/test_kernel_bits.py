@@ -17,13 +17,16 @@ from planner.predict.schedule.orders import order_findings
 from planner.predict.schedule.orders.build import order_arrays
 from planner.predict.schedule.paths import ChunkTimes, paths_of_ranks
 from planner.predict.schedule.run import known_paths, run_pipeline
+from planner.search.find import find_plan
 from planner.shard.integer_lists import integer_lists
 from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 from solver.selection.kernel import Kernel
 from solver.selection.problem import SelectionProblem
 from solver.selection.solve import solve
 from tests.oracle.test_selection_exhaustive import dense_problem, random_problem
+from tests.property.test_dealt_bounds import DEEP
 from tests.sampling import runs_whole
+from tests.search_problems import random_problem as random_problem_of_plans
 from tests.unit.planner.test_line_dealings import random_line
 from tests.unit.solver.test_selection_solve import grid_problem
 
@@ -90,6 +93,7 @@ def test_of_the_planner(compared: dict[str, int]) -> None:
     for seed in range(20):
         line = random_line(Random(seed))
         line.least_values(np.array([0, 1]), np.array([0, 2]), np.array([3, len(line.kinds)]))
+    find_plan(random_problem_of_plans(4010, DEEP, "megatron"))
     assert sorted(_kernels("planner.") - set(compared)) == []
 
 

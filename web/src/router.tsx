@@ -25,6 +25,7 @@ import { readJobsSearch } from "./routes/jobs.search";
 import { readNewPlanSearch } from "./routes/new-plan.search";
 import { readAlternativesSearch } from "./routes/plan/alternatives.search";
 import { readFilesSearch } from "./routes/plan/files.search";
+import { readGoodputSearch } from "./routes/plan/goodput.search";
 import { readMemorySearch } from "./routes/plan/memory.search";
 import { readMeshSearch } from "./routes/plan/mesh.search";
 import { readSensitivitySearch } from "./routes/plan/sensitivity.search";
@@ -113,6 +114,13 @@ const planTabs = [
     validateSearch: readSensitivitySearch,
     component: lazyRouteComponent(() => import("./routes/plan/sensitivity"), "SensitivityTab"),
     staticData: { crumb: () => "Sensitivity" },
+  }),
+  createRoute({
+    getParentRoute: () => plan,
+    path: "goodput",
+    validateSearch: readGoodputSearch,
+    component: lazyRouteComponent(() => import("./routes/plan/goodput"), "GoodputTab"),
+    staticData: { crumb: () => "Goodput" },
   }),
   createRoute({
     getParentRoute: () => plan,

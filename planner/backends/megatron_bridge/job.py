@@ -157,6 +157,8 @@ def _run_words(settings: Settings, where: str) -> list[str]:
         words += ["--bf16", "--fp4-format", str(settings.value("mixed_precision.fp4"))]
     elif any(settings.value(path) for path in _FP8):
         words += ["--bf16", "--fp8-format", str(settings.value(*_FP8) or "e4m3")]
+        recipe = settings.value("mixed_precision.fp8_recipe", "model.fp8_recipe")
+        words += [] if recipe is None else ["--fp8-recipe", str(recipe)]
     else:
         words += ["--fp16"] if settings.value("mixed_precision.fp16") else ["--bf16"]
     if settings.value("mixed_precision.grad_reduce_in_fp32", "ddp.grad_reduce_in_fp32") is False:

@@ -52,7 +52,8 @@ def lists_of(settings: Settings, harmless: tuple[str, ...], missed: tuple[str, .
         "unknown": [],
     }
     for path, value in settings.said_values.items():
-        found[_list_of_value(path, value)].append(path if value is None else f"{path}={plain(value)}")
+        told = settings.spoken.get(path, path)
+        found[_list_of_value(path, value)].append(told if value is None else f"{told}={plain(value)}")
     found["not_modelled"] += [line for line in _recipe_values(settings) if line not in found["not_modelled"]]
     return ArgumentLists(**{name: tuple(dict.fromkeys(rows)) for name, rows in found.items()})
 

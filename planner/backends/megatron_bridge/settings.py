@@ -56,6 +56,8 @@ class Settings:
     before: Mapping[str, Any] = field(default_factory=dict)
     said_values: dict[str, Any] = field(default_factory=dict)
     """Paths that were set, with their last values, in the order of the script."""
+    spoken: Mapping[str, str] = field(default_factory=dict)
+    """Paths as the user writes them, where that is otherwise."""
 
     def value(self, *paths: str) -> Any:
         """The value of the first of the paths that is not None.  Raises DocumentInvalid for an open one."""
@@ -65,10 +67,11 @@ class Settings:
             if isinstance(section, Open):
                 found = section
             if isinstance(found, Open):
+                told = self.spoken.get(path, path)
                 raise DocumentInvalid(
-                    f"{path} is {found.text} (line {found.line}), which the text does not decide",
+                    f"{told} is {found.text} (line {found.line}), which the text does not decide",
                     where=self.where,
-                    hint=f"say it: -- {path}=VALUE",
+                    hint=f"say it: -- {told}=VALUE",
                 )
             if found is not None:
                 return found
@@ -78,7 +81,8 @@ class Settings:
         """A whole number, or None.  Raises DocumentInvalid."""
         found = self.value(*paths)
         if found is not None and (isinstance(found, bool) or not isinstance(found, int)):
-            raise DocumentInvalid(f"{paths[0]} is {found!r}, not a whole number", where=self.where, hint="correct it")
+            told = self.spoken.get(paths[0], paths[0])
+            raise DocumentInvalid(f"{told} is {found!r}, not a whole number", where=self.where, hint="correct it")
         return found
 
     def has_section(self, name: str) -> bool:

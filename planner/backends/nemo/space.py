@@ -13,6 +13,8 @@ NVIDIA/NeMo v2.4.0 on Megatron-Core, nemo/lightning/pytorch/strategies/megatron_
   dp > 1 (:185-188), weights not with mxfp8 (helpers.py:229-233).
 - overlap_ep and optimizer offload: no word of either in v2.4.0 (nemo/, scripts/); Megatron-Bridge has both.
 - cp kinds: ring is Megatron-Core's default; all_to_all is set by a model (collections/llm/gpt/model/mistral.py:63).
+- Dispatch: recipes with ``DeepEPCallback`` (callbacks/deepep.py:50), else the model's own: all-to-all in mixtral.py:63,
+  qwen3.py:64, deepseek.py:91, Megatron-Core's all-gather elsewhere.
 - Devices: NVIDIA.
 """
 
@@ -40,7 +42,7 @@ COLUMNS = Columns(
     zero_stages_with_pipeline=(0, 1, 2, 3),
     optimizer_offload=False,
     overlap_ep=(False,),
-    dispatchers=("deepep",),
+    dispatchers=("deepep", "alltoall", "allgather"),
     overlap_data=((True, True), (True, False)),
     uniform_recompute=True,
 )
@@ -56,8 +58,12 @@ RULES: tuple[SpaceRule, ...] = (
 )
 KINDS = training_kinds("NeMo v2.4.0 nemo/collections/llm/peft/lora.py", bases=SIXTEEN_BIT)
 PACKED = packed_sequences("NeMo 8cfedd72 nemo/utils/sequence_packing_utils.py:23", packings=GREEDY)
-OPTIMIZERS = optimizers(
+EARLY_OPTIMIZERS = optimizers(
     "megatron-core 0.14 core/optimizer/optimizer_config.py: adam and sgd", has=("adam", "adam_bf16_states", "sgd")
+)
+OPTIMIZERS = optimizers(
+    "NeMo v2.4.0 scripts/performance/helpers.py:206: use_precision_aware_optimizer, core/optimizer/optimizer_config.py",
+    has=("adam", "adam_bf16_states", "adam_precision_aware", "sgd"),
 )
 DECODERS = decoders_only("NeMo v2.4.0 nemo/collections/llm/gpt: the models that the physics describes")
 RECIPES = fp8_recipes("NeMo v2.4.0 scripts/performance/helpers.py: fp8_recipe", has=EIGHT_BIT)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.backends.backend import Space
-from planner.backends.nemo.space import COLUMNS, RULES_OF_QUESTION, TENSOR_OVERLAP
+from planner.backends.nemo.space import COLUMNS, EARLY_OPTIMIZERS, OPTIMIZERS, RULES_OF_QUESTION, TENSOR_OVERLAP
 from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleTable
@@ -36,7 +36,8 @@ COLUMNS_2_1 = replace(COLUMNS_2_2, expert_tensor="tp")
 
 def _space(columns: Columns, version: str) -> Space:
     rules = column_rules(columns, f"NeMo {version} and its Megatron-Core: planner.backends.nemo.space_early")
-    return Space(columns, RuleTable("nemo", RULES_OF_QUESTION, (TENSOR_OVERLAP, *rules)))
+    questions = tuple(EARLY_OPTIMIZERS if each is OPTIMIZERS else each for each in RULES_OF_QUESTION)
+    return Space(columns, RuleTable("nemo", questions, (TENSOR_OVERLAP, *rules)))
 
 
 SPACE_2_2 = _space(COLUMNS_2_2, "v2.2.0")

@@ -114,9 +114,12 @@ def label(
 ) -> None:
     """Give a stored plan a name; the name can move to another plan later, its history stays."""
     from planner.operations.labels import PUT_LABEL, LabelRequest
+    from planner.operations.plan_reference import is_plan_file, load_plan
 
+    # A file says which plan is meant: the label is of the stored one.
+    meant = load_plan(plan).plan_id if is_plan_file(plan) else plan
     with opened_service(server, database) as service:
-        found = service.call(PUT_LABEL, LabelRequest(name=name, plan=plan))
+        found = service.call(PUT_LABEL, LabelRequest(name=name, plan=meant))
     data = {"label": name, "version": found.version, "plan_id": found.plan_id}
     write_answer(data, output, lambda: [f"{name} (version {found.version}) is plan {found.plan_id[:12]}."])
 

@@ -52,8 +52,8 @@ def failure_rates(run: str) -> FailureRates:
     if run not in _table():
         raise DocumentInvalid(
             f"no failures of a run {run!r} are known",
-            where="--failures-of",
-            hint=f"one of {', '.join(published_runs())}, or give --failure-rate",
+            where="failures_of",
+            hint=f"one of {', '.join(published_runs())}, or give failures_per_device_hour",
         )
     entry = _table()[run]
     hours = entry["devices"] * entry["days"] * 24.0
@@ -75,7 +75,9 @@ def rates_of(asked: Reliability, device: str) -> FailureRates:
         return failure_rates(asked.failures_of or run_of_device(device))
     if asked.failures_of is not None:
         raise DocumentInvalid(
-            "a published run and a rate are given", where="--failures-of --failure-rate", hint="give one of them"
+            "a published run and a rate are given",
+            where="failures_of failures_per_device_hour",
+            hint="give one of them",
         )
     return given_rates(asked.failures_per_device_hour)
 

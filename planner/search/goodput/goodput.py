@@ -106,8 +106,8 @@ def goodput(
     if asked.spare_nodes is not None and asked.repair_hours is None:
         raise DocumentInvalid(
             "what spare nodes give depends on how long a repair takes",
-            where="--spare-nodes",
-            hint="give --repair-hours, or drop the spare nodes",
+            where="spare_nodes",
+            hint="give repair_hours, or drop the spare nodes",
         )
     rates = rates_of(asked, plan.problem.cluster.pools[0].device.name)
     devices, per_node = plan.chosen().world_size, plan.problem.cluster.pools[0].devices_per_node
@@ -230,7 +230,7 @@ def _assumptions(plan: Plan, asked: Reliability, rates: FailureRates) -> tuple[s
     if asked.restart_s is None:
         words.append("a failure is found in 600 s (MegaScale reports below 10 minutes), then the checkpoint is read")
     if asked.repair_hours is None:
-        words.append("another node is there at every restart; --repair-hours counts what spare nodes it takes")
+        words.append("another node is there at every restart; hours of repair say what spare nodes it takes")
     else:
         words.append(f"spare nodes stand beside the plan's {plan.chosen().world_size:,} devices and are paid for")
     if asked.asynchronous:

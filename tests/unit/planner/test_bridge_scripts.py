@@ -15,7 +15,8 @@ from planner.backends.megatron_bridge.version import BRIDGE_VERSION
 from planner.backends.megatron_bridge.write import RECIPE_FILE, write
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import LaunchJob
-from planner.operations.launch_files import SaidScript, read_script
+from planner.operations.launch_files import read_script
+from planner.operations.said_script import SaidScript
 from planner.question.problem import Workload
 from planner.strategy.strategy import Strategy
 from profiles.validation import FindingsInvalid
@@ -211,18 +212,6 @@ def test_every_field_of_a_configuration_is_in_one_list() -> None:
             path = f"{section}.{name}" if section else name
             assert list_of(path) in ("used", "no_influence", "not_modelled"), path
     assert list_of("model.no_such_field") == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("n.py", "import nemo_run as run\nfrom nemo.collections import llm\nr = llm.llama3_8b.pretrain_recipe()\n"),
-        ("n.sh", "nemo llm pretrain --factory llama3_8b trainer.num_nodes=2\n"),
-    ],
-)
-def test_recipes_of_nemo_are_refused_by_name(tmp_path: Path, name: str, text: str) -> None:
-    with pytest.raises(DocumentInvalid, match="NeMo 2"):
-        read(tmp_path, RecipeFile(name, text, {}))
 
 
 @pytest.mark.parametrize(

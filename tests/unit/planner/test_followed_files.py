@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from planner.errors import DocumentInvalid
-from planner.operations.launch_files import SaidScript, read_script
+from planner.operations.launch_files import read_script
+from planner.operations.said_script import SaidScript
 
 TOML = (
     "[model]\nname = 'llama3'\nflavor = '8B'\n[training]\nlocal_batch_size = 2\nseq_len = 4096\n"

@@ -67,7 +67,9 @@ def test_the_fullest_device_of_each_member(seed: int) -> None:
         return
     stages = chunk_stages(pp, vpp, v_placed=schedule == "zbv")
     assert stages == tuple(strategy.chunk_stage(chunk) for chunk in range(pp * vpp))
-    held = family_layers(kinds, 2, family, stages).held
+    layers = family_layers(kinds, 2, pp, vpp, v_placed=schedule == "zbv", empty_ends=True)
+    assert layers is not None
+    held = layers.first[-1]
     counted = np.zeros_like(held)
     for member, sizes in enumerate(family):
         for chunk, size in enumerate(sizes):

@@ -89,6 +89,7 @@ def test_the_flag_says_the_same() -> None:
         SpaceFlags({}, reliability=text),
         SpaceFlags({}, objective=tokens, reliability="repair_hours"),
         SpaceFlags({}, objective=tokens, reliability="repair=3"),
+        SpaceFlags({}, objective=tokens, reliability=f"{text},repair_hours=48"),
     ):
         with pytest.raises(DocumentInvalid):
             read_objective(flags)

@@ -45,6 +45,15 @@ export const ACTION_KINDS: Readonly<Record<string, Look>> = {
 /** What follows the pipeline in a step: optimizer, data parallelism that is not hidden, and the rest. */
 export const AFTER_PIPELINE: Look = look("After the pipeline", 4, "cross");
 
+/** Parts of the whole time of a job that fails and is repaired, by the API's words, in the order of the chart. */
+export const GOODPUT_TERMS: Readonly<Record<string, Look>> = {
+  useful: look("Steps that count", 1),
+  checkpoints: look("Checkpoints", 5, "level"),
+  done_again: look("Steps done again", 2, "rising"),
+  restarts: look("Restarts", 4, "cross"),
+  waiting: look("Waiting for a repair", 8, "dots"),
+};
+
 /** Parts of a device's memory, in the order in which they are stacked. */
 export const MEMORY_TERMS: Readonly<Record<MemoryTerm, Look>> = {
   weights: look("Weights", 1),

@@ -83,17 +83,19 @@ test("the data behind the breakdown are a table", async ({ page }) => {
   await expect(table.getByRole("rowheader", { name: "Compute", exact: true })).toBeVisible();
 });
 
-test("the keys 1 to 8 walk over the tabs, and back goes back", async ({ page }) => {
+test("the keys 1 to 9 walk over the tabs, and back goes back", async ({ page }) => {
   await page.goto("/plans/dense");
   await expect(page.getByRole("definition").filter({ hasText: "Proved best" })).toBeVisible();
   const tabs = page.getByRole("navigation", { name: "Views of the plan" });
   for (const [key, tab] of [
     ["2", "Timeline"],
-    ["8", "Files"],
+    ["8", "Goodput"],
+    ["9", "Files"],
   ]) {
     await page.keyboard.press(String(key));
     await expect(tabs.getByRole("link", { name: tab })).toHaveAttribute("aria-current", "page");
   }
+  await page.goBack();
   await page.goBack();
   await expect(page).toHaveURL(/\/plans\/dense\/timeline$/);
 });

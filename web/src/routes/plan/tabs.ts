@@ -1,4 +1,4 @@
-/** Which views has a plan?  In the order of the tab bar and of the keys 1 to 8. */
+/** Which views has a plan?  In the order of the tab bar and of the keys 1 to 9. */
 
 import { useNavigate } from "@tanstack/react-router";
 
@@ -10,6 +10,7 @@ export const TABS = [
   { to: "/plans/$planId/alternatives", label: "Alternatives" },
   { to: "/plans/$planId/what-if", label: "What-if" },
   { to: "/plans/$planId/sensitivity", label: "Sensitivity" },
+  { to: "/plans/$planId/goodput", label: "Goodput" },
   { to: "/plans/$planId/files", label: "Files" },
 ] as const;
 
