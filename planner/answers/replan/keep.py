@@ -89,7 +89,11 @@ def _bounded(made: Plan) -> Plan:
     """The plan with a bound: nothing of its pinned question is faster than the least bound of its strategies."""
     search = Search(made.problem, problem_hardware(made.problem), SearchOptions(top_k=0))
     bound_s = min(search.waves.least_bound_s, made.step_time_s)
-    return made.model_copy(update={"lower_bound_s": bound_s, "gap": max(0.0, 1.0 - bound_s / made.step_time_s)})
+    count = max(1, len(search.space.cores))
+    proof = "the layout was given; the bound is the least one of the strategies that hold it"
+    report = made.search.model_copy(update={"enumerated": count, "bounded": count, "proof": proof})
+    gap = max(0.0, 1.0 - bound_s / made.step_time_s)
+    return made.model_copy(update={"lower_bound_s": bound_s, "gap": gap, "search": report})
 
 
 def _with_dp(old: Strategy, dp: int, nearest_batch: bool) -> Iterator[Strategy]:

@@ -11,7 +11,7 @@ from planner.answers.replan.horizon import break_even, horizon
 from planner.answers.replan.keep import kept_layout
 from planner.answers.replan.layout import FAMILIES, StateLayout, state_layout
 from planner.answers.replan.lost import Lost, allocations
-from planner.answers.replan.replan import Staying, replan
+from planner.answers.replan.replan import Replan, Staying, replan
 from planner.answers.replan.resharding import resharding
 from planner.answers.replan.resume import checkpoint_use, keeps_curve, loss_changes
 from planner.backends.registry import backends
@@ -21,6 +21,7 @@ from planner.plan.plan import Plan
 from planner.predict.memory.states import optimizer_bytes
 from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
+from planner.search.recheck import recheck_plan
 from planner.strategy.text import complete_strategy
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_model, make_moe_model
@@ -254,3 +255,12 @@ def test_dropout_makes_a_change_of_ranks_another_curve() -> None:
     wet = wet.model_copy(update={"backend": "megatron", "release": ""})
     assert keeps_curve(loss_changes(wet, new)) == "no"
     assert loss_changes(old, old) == ()
+
+
+def test_a_kept_layout_is_read_back_as_it_is_and_stands_the_check() -> None:
+    answer = replan(plan(24, tp=2, pp=2), Lost(nodes=(0,)), Staying(prefer_layout="keep"))
+    again = Replan.model_validate_json(answer.canonical_json())
+    assert again == answer
+    assert again.plan.plan_id == answer.new_plan_id
+    assert 0 < answer.options[0].lower_bound_s <= answer.plan.step_time_s
+    recheck_plan(answer.plan, answer.plan.problem)
