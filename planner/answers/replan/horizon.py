@@ -12,15 +12,12 @@ at the published rate (``planner.search.goodput.failures``): then the devices ch
 from __future__ import annotations
 
 import math
-from typing import Literal
-
 from pydantic import Field
 
 from planner.search.goodput.failures import failure_rates, given_rates, run_of_device
 from profiles.document import Document
 
 HOUR_S = 3_600.0
-HorizonOf = Literal["given", "next failure", "no failure"]
 
 
 class BreakEven(Document):

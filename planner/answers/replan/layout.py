@@ -36,7 +36,7 @@ from planner.predict.memory.states import optimizer_bytes
 from planner.strategy.grid import RankGrid
 from planner.strategy.mesh import dense_grid, expert_grid
 from planner.strategy.strategy import Strategy
-from solver.arrays import Ints
+from solver.arrays import Array, Ints
 
 Family = Literal["dense", "experts"]
 FAMILIES: tuple[Family, ...] = ("dense", "experts")
@@ -99,6 +99,14 @@ class StateLayout:
         dense = Cells(1, strategy.tp * shards, np.zeros_like(ranks), at["tp"] * shards + shard)
         experts = Cells(strategy.ep, strategy.etp * cuts, there["ep"], there["etp"] * cuts + cut)
         return Held(at["pp"], dense, experts)
+
+    def bytes_by_rank(self) -> Array:
+        """Bytes that each rank holds."""
+        held, found = self.held(), np.zeros(self.strategy.world_size)
+        for family in FAMILIES:
+            of_stage = np.array([self.stage_bytes(stage, family) for stage in range(len(self.stages))])
+            found += of_stage[held.stage] * getattr(held, family).area
+        return found
 
     def stage_bytes(self, stage: int, family: Family) -> float:
         """Bytes of one copy of a family's state on a stage."""

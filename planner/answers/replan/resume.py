@@ -6,13 +6,12 @@ What holds for every back-end is said here; what a back-end's software adds is d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
 
 from planner.backends.asked import software_of
-from planner.backends.resuming import DATA_PARALLEL, LAYOUT, Keeps, LossEffect, Matters
+from planner.backends.resuming import DATA_PARALLEL, LAYOUT, Keeps, LossEffect, Matters, Reshaping
 from planner.plan.plan import Plan
 from planner.question.problem import Workload
 from profiles.document import Document
@@ -151,15 +150,9 @@ def checkpoint_use(old: Plan, new: Plan) -> CheckpointUse:
     )
 
 
-def _sources(ways: tuple[object, ...]) -> str:
-    return "; ".join(str(getattr(each, "source", "")) for each in ways)
+def _sources(ways: tuple[Reshaping, ...]) -> str:
+    return "; ".join(each.source for each in ways)
 
 
 def _without(loads: Literal["no", "not known"], why: str) -> CheckpointUse:
     return CheckpointUse(format=None, loads=loads, saved_with="", steps=(), not_restored=(), why=why, source="")
-
-
-def listed(changes: tuple[LossChange, ...]) -> Iterator[tuple[str, str, str]]:
-    """Rows for a table: fields, what is kept, why."""
-    for each in changes:
-        yield ", ".join(each.fields), each.keeps, each.why

@@ -46,7 +46,7 @@ def plan(devices: int, model: Any = None, backend: str = "any", **strategy: Any)
 
 def held_cells(layout: StateLayout, rank: int) -> dict[tuple[str, str], frozenset[tuple[int, int]]]:
     """Every fine cell of every piece that a rank holds, written out."""
-    held, found = layout.held(), {}
+    held, found = layout.held(), dict[tuple[str, str], frozenset[tuple[int, int]]]()
     for family in FAMILIES:
         cells = getattr(held, family)
         tall, wide = FINE // cells.rows, FINE // cells.columns
@@ -105,19 +105,10 @@ def test_one_copy_is_every_parameter_once(model: Any) -> None:
     bytes_each = optimizer_bytes(made.problem.workload)
     assert layout.total_bytes == pytest.approx(total_parameters(model) * bytes_each)
     # ZeRO keeps one copy over all ranks; without it there is one a replica.
-    assert held_by_all(layout) == pytest.approx(layout.total_bytes)
+    assert layout.bytes_by_rank().sum() == pytest.approx(layout.total_bytes)
     plain = state_layout(plan(8, model, tp=2, pp=2, zero_stage=0))
     copies = sum(piece.dense * 2 + piece.experts * plain.strategy.edp for piece in plain.pieces.values())
-    assert held_by_all(plain) == pytest.approx(copies)
-
-
-def held_by_all(layout: StateLayout) -> float:
-    held = layout.held()
-    return sum(
-        layout.stage_bytes(int(stage), family) * getattr(held, family).area
-        for stage in held.stage
-        for family in FAMILIES
-    )
+    assert plain.bytes_by_rank().sum() == pytest.approx(copies)
 
 
 def test_nothing_moves_where_nothing_changes() -> None:
@@ -262,5 +253,5 @@ def test_a_kept_layout_is_read_back_as_it_is_and_stands_the_check() -> None:
     again = Replan.model_validate_json(answer.canonical_json())
     assert again == answer
     assert again.plan.plan_id == answer.new_plan_id
-    assert 0 < answer.options[0].lower_bound_s <= answer.plan.step_time_s
+    assert 0 < (answer.options[0].lower_bound_s or 0) <= answer.plan.step_time_s
     recheck_plan(answer.plan, answer.plan.problem)
