@@ -12,6 +12,7 @@ at the published rate (``planner.search.goodput.failures``): then the devices ch
 from __future__ import annotations
 
 import math
+
 from pydantic import Field
 
 from planner.search.goodput.failures import failure_rates, given_rates, run_of_device
