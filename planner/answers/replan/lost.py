@@ -42,6 +42,8 @@ class Allocation:
     """Of each node its index in the old plan; None = it is new."""
     used: tuple[tuple[int, ...], ...]
     """Of each node the devices in use, by their index in the whole node."""
+    good_devices: int
+    """Devices that are left in all, used or not."""
     left_out: tuple[int, ...] = ()
     """Old nodes with good devices that are not used."""
     is_part: bool = False
@@ -59,7 +61,7 @@ class Allocation:
         cluster = scale_cluster(self.cluster, num_devices)
         pool = cluster.pools[0]
         used = tuple(each[: pool.devices_per_node] for each in self.used[: pool.num_nodes])
-        return Allocation(cluster, self.nodes[: pool.num_nodes], used, self.left_out, self.is_part)
+        return Allocation(cluster, self.nodes[: pool.num_nodes], used, self.good_devices, self.left_out, self.is_part)
 
     def origins(self, whole_per_node: int, world_size: int) -> list[int | None]:
         """For each device the rank that it had in the old plan of ``world_size`` ranks; None = it had none."""
@@ -144,7 +146,8 @@ def _equal_nodes(cluster: Cluster, good: Sequence[set[int]]) -> Iterable[Allocat
         most = len(nodes) * size
         used = tuple(tuple(sorted(good[index])[:size]) for index in nodes)
         left_out = tuple(index for index, each in enumerate(good) if each and index not in set(nodes))
-        yield Allocation(part, tuple(nodes), used, left_out, size < cluster.pools[0].devices_per_node)
+        count = sum(len(each) for each in good)
+        yield Allocation(part, tuple(nodes), used, count, left_out, size < cluster.pools[0].devices_per_node)
 
 
 def _resized(cluster: Cluster, wanted: int, lost: Lost) -> Allocation:
@@ -153,7 +156,7 @@ def _resized(cluster: Cluster, wanted: int, lost: Lost) -> Allocation:
     old, scaled = cluster.pools[0], scale_cluster(cluster, wanted)
     pool: Pool = scaled.pools[0]
     nodes = tuple(index if index < old.num_nodes else None for index in range(pool.num_nodes))
-    return Allocation(scaled, nodes, (tuple(range(pool.devices_per_node)),) * pool.num_nodes)
+    return Allocation(scaled, nodes, (tuple(range(pool.devices_per_node)),) * pool.num_nodes, wanted)
 
 
 def _names(lost: Lost) -> list[str]:

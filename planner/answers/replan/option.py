@@ -77,10 +77,8 @@ class ReplanOption(Document):
     notes: tuple[str, ...] = ()
 
 
-def option(
-    name: OptionName, old: Plan, placed: Placed, left_devices: int, storage_bytes_per_s: float | None
-) -> ReplanOption:
-    """The option that a new plan on some of the devices is.  ``left_devices``: good ones in all."""
+def option(name: OptionName, old: Plan, placed: Placed, storage_bytes_per_s: float | None) -> ReplanOption:
+    """The way to go on that a new plan on some of the devices is."""
     new, allocation = placed.plan, placed.allocation
     origins = allocation.origins(old.problem.cluster.pools[0].devices_per_node, old.chosen().world_size)
     moved = resharding(old, new, origins)
@@ -92,7 +90,7 @@ def option(
         plan_id=new.plan_id,
         strategy=new.strategy,
         devices=new.chosen().world_size,
-        idle_devices=left_devices - new.chosen().world_size,
+        idle_devices=allocation.good_devices - new.chosen().world_size,
         devices_kept=sum(origin is not None for origin in origins),
         devices_per_node=allocation.devices_per_node,
         global_batch_size=new.problem.workload.global_batch_size,

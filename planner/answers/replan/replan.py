@@ -113,9 +113,8 @@ def replan(
             binding="layout",
             relaxations=("--prefer-layout fastest plans another one",),
         )
-    good = max(each.cluster.num_devices for each in left)
     storage = staying.storage_bandwidth_bytes_per_s
-    made = {name: option(name, plan, each, good, storage) for name, each in placed.items()}
+    made = {name: option(name, plan, each, storage) for name, each in placed.items()}
     return _answer(plan, placed, made, staying)
 
 

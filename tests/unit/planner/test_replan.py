@@ -171,6 +171,7 @@ def test_a_node_that_lacks_a_device_is_left_out_or_all_use_as_many() -> None:
     parts, whole = allocations(plan(24, tp=1).problem.cluster, Lost(single=("1:2",)))
     assert (parts.cluster.num_devices, parts.devices_per_node, parts.used[1]) == (21, 7, (0, 1, 3, 4, 5, 6, 7))
     assert (whole.cluster.num_devices, whole.nodes, whole.left_out) == (16, (0, 2), (1,))
+    assert parts.good_devices == whole.good_devices == 23
     assert parts.origins(8, 24)[7:14] == [8, 9, 11, 12, 13, 14, 15]
     # Of ten nodes the nine whole ones have more.
     (alone,) = allocations(problem(80).cluster, Lost(single=("9:0",)))
