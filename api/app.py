@@ -83,7 +83,8 @@ def create_app(settings: Settings, board: JobBoard | None = None, tracing: Traci
         with open_store(settings.database) as store:
             async with running(settings, metrics, store, board, tokens) as service:
                 app.state.service = service
-                yield
+                async with _agents(app, wanted=settings.agents):
+                    yield
         if traces is not None:
             await to_thread.run_sync(traces.close)
 
@@ -111,6 +112,18 @@ def create_app(settings: Settings, board: JobBoard | None = None, tracing: Traci
     # Added last, so outermost: what the gate refuses is counted and logged too.
     app.add_middleware(Envelope, metrics=metrics, tracing=traces)
     return app
+
+
+@asynccontextmanager
+async def _agents(app: FastAPI, *, wanted: bool) -> AsyncIterator[None]:
+    """Agents are answered too, where that is wanted; their SDK is imported only then."""
+    if not wanted:
+        yield
+        return
+    from api.agents.http import agents_at_the_service
+
+    async with agents_at_the_service(app):
+        yield
 
 
 def openapi_document() -> dict[str, Any]:

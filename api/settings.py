@@ -39,6 +39,7 @@ class Settings(Document):
     solver_processes: int = Field(default=2, ge=1, le=64, description="processes that search while a client waits")
     quick_processes: int = Field(default=1, ge=1, le=64, description="processes for estimates and what needs no search")
     solver_memory_bytes: int = Field(default=8 * 2**30, gt=0, description="address space of each such process")
+    agents: bool = Field(default=False, description="answer agents (Model Context Protocol) at /mcp")
     synchronous_s: float = Field(default=10.0, gt=0, description="a search that takes longer becomes a job")
     quick_s: float = Field(default=60.0, gt=0, description="longest estimate or view of a plan")
     most_devices: int = Field(default=65_536, gt=0, description="largest cluster of a question")

@@ -40,6 +40,8 @@ Jobs = Annotated[
     int | None, typer.Option("--jobs", metavar="N", help="Long jobs run at once by this process (default 1); 0 = none.")
 ]
 
+Agents = Annotated[bool, typer.Option("--mcp", help="Answer agents that speak the Model Context Protocol at /mcp.")]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -54,13 +56,17 @@ def serve(  # noqa: PLR0917  # a flag is an argument
     allowed_host: AllowedHosts = None,
     processes: Processes = None,
     jobs: Jobs = None,
+    mcp: Agents = False,
     settings: SettingsFile = None,
     log_format: LogFormat = None,
 ) -> None:
     """Serve plans over HTTP: /v1, /openapi.json, /livez, /readyz, /metrics."""
+    from api.agents.sdk import require_sdk
     from api.serving import serve as run
     from api.settings import settings_from
 
+    if mcp:
+        require_sdk("--mcp")
     found = settings_from(
         settings,
         database=database,
@@ -68,6 +74,7 @@ def serve(  # noqa: PLR0917  # a flag is an argument
         allowed_hosts=allowed_host or None,
         solver_processes=processes,
         job_concurrency=jobs,
+        agents=mcp or None,
         log_format=None if log_format is None else log_format.value,
     )
     run(found, host, port)
