@@ -99,11 +99,15 @@ def sensitivity(
     return analyse(load(plan), tuple(changes), replan=replan)
 
 
-def replan(plan: PlanSaid, *, devices: int | None = None, lost_nodes: Sequence[int] = ()) -> Replan:
-    """The best plan on other devices of the same kind, and what must move."""
-    from planner.answers.replan.replan import replan as plan_again
+def replan(plan: PlanSaid, **said: Any) -> Replan:
+    """The layout kept and the fastest one on other devices of the same kind, what must move, and which to take.
 
-    return plan_again(load(plan), num_devices=devices, lost_nodes=tuple(lost_nodes))
+    ``said``: one of ``devices``, ``lost_nodes``, ``lost_devices``, ``num_lost_nodes``, and ``node_names``,
+    ``prefer_layout``, ``horizon_hours``, ... (``planner.operations.replan.ReplanQuestion``).
+    """
+    from planner.operations.said import said_replan
+
+    return said_replan(load(plan), said)
 
 
 def throughput(

@@ -39,6 +39,29 @@ def scale_cluster(cluster: Cluster, num_devices: int, where: str = "--devices") 
     return cluster.model_copy(update={"pools": (scaled,)})
 
 
+def part_nodes(cluster: Cluster, num_nodes: int, devices_per_node: int, where: str = "--devices") -> Cluster:
+    """``num_nodes`` nodes of the cluster's kind, each with ``devices_per_node`` of its devices.
+
+    NICs and host memory shrink in proportion, as those of a sub-node allocation.  Raises DocumentInvalid for a torus,
+    which has no regular part of such a size, and as ``scale_cluster`` does.
+    """
+    pool = cluster.pools[0]
+    if devices_per_node == pool.devices_per_node:
+        return scale_cluster(cluster, num_nodes * devices_per_node, where)
+    if len(cluster.pools) > 1 or pool.scale_up.kind == "torus":
+        raise DocumentInvalid(
+            f"{cluster.name} cannot use {devices_per_node} of the {pool.devices_per_node} devices of each node",
+            where=where,
+            hint="leave out the nodes that lack a device",
+        )
+    part = _part_of_node(pool, devices_per_node)
+    scale_up = pool.scale_up
+    if scale_up.domain_size > pool.devices_per_node:
+        domain = min(scale_up.domain_size // pool.devices_per_node, num_nodes) * devices_per_node
+        part = part.model_copy(update={"scale_up": scale_up.model_copy(update={"domain_size": domain})})
+    return cluster.model_copy(update={"pools": (part.model_copy(update={"num_nodes": num_nodes}),)})
+
+
 def _whole_nodes(pool: Pool, num_devices: int) -> Pool:
     return pool.model_copy(update={"num_nodes": num_devices // pool.devices_per_node})
 

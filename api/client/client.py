@@ -149,11 +149,13 @@ class Client(Emissions):
         """The numbers of one strategy, without any search (``api.wire.questions.EstimateQuestion``)."""
         return self._transport.ask(Estimate, "POST", "/v1/estimates", body=body_of(question))
 
-    def replan(
-        self, plan: str, *, devices: int | None = None, lost_nodes: tuple[int, ...] = (), top_k: int = 0
-    ) -> Replan:
-        """The plan on other devices, and what must move; give ``devices`` or ``lost_nodes``."""
-        return self.call(REPLAN, ReplanRequest(plan=plan, devices=devices, lost_nodes=lost_nodes, top_k=top_k))
+    def replan(self, plan: str, **said: Any) -> Replan:
+        """The layout kept and the fastest one on other devices, and what must move.
+
+        ``said``: fields of ``planner.operations.replan.ReplanQuestion``, one of ``devices``, ``lost_nodes``,
+        ``lost_devices`` and ``num_lost_nodes`` among them.
+        """
+        return self.call(REPLAN, ReplanRequest(plan=plan, **said))
 
     def check_problem(self, question: Asked) -> ProblemCheck:
         """What is wrong with a question, all findings at once; nothing is searched or stored."""

@@ -135,6 +135,15 @@ def measurement_import(payload: Payload, watch: Watch) -> bytes:
     return stored(payload, watch.check).model_dump_json().encode()
 
 
+def replan(payload: Payload, watch: Watch) -> bytes:
+    """Other devices for the plan whose text is sent; ``known``: texts of proved plans that need no search."""
+    known = {plan.problem.problem_id: plan for plan in map(_stored, payload["known"])}
+    plan = _plan(payload)
+    session = replace(_session(watch, lambda _name: plan), known=lambda problem: known.get(problem.problem_id))
+    asked = REPLAN.request(**{**payload["asked"], "plan": plan.plan_id})
+    return _document(REPLAN.work(session, asked))
+
+
 def about_plan(operation: Operation[Any, Any], payload: Payload, watch: Watch) -> bytes:
     """What an operation says about the plan whose text is sent in the place of its name; a new plan is proved."""
     plan = _plan(payload)
@@ -146,8 +155,9 @@ def about_plan(operation: Operation[Any, Any], payload: Payload, watch: Watch) -
 
 
 TASKS: dict[str, Task] = {
-    **{each.task: partial(about_plan, each) for each in OPERATIONS if each.served == "view" or each is REPLAN},
+    **{each.task: partial(about_plan, each) for each in OPERATIONS if each.served == "view"},
     "plan": plan,
+    REPLAN.task: replan,
     ESTIMATE.task: estimate,
     POOLS.task: pools,
     "fleet": fleet,

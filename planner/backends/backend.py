@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from planner.backends.resuming import Resuming
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleInput, RuleTable
 from planner.predict.physics.physics import Physics
@@ -101,6 +102,8 @@ class BackEnd:
     """Whether one pipeline may run over pools of unequal devices: a test runs it over ranks of unequal speed."""
     inside: str = ""
     """Another back-end whose default release has the same physics and a space that holds all of this one's."""
+    resuming: Resuming = field(default_factory=Resuming)
+    """What its checkpoints can become, and what a change of layout does to its loss curve."""
     not_started_by: Mapping[LauncherName, tuple[str, str]] = field(default_factory=dict)
     """Launchers that cannot start it: why not, and what instead."""
 

@@ -14,6 +14,7 @@ from planner.strategy.text import checked_fields, parse_assignments, parse_forbi
 from profiles.validation import read_document
 
 if TYPE_CHECKING:
+    from planner.answers.replan.replan import Replan
     from planner.plan.plan import Plan
 
 SHORT = {
@@ -100,6 +101,15 @@ def said_estimate(problem: Problem, strategy: str | Mapping[str, Any]) -> Plan:
     where = "strategy"
     fields = parse_assignments([strategy], where) if isinstance(strategy, str) else checked_fields(strategy, where)
     return estimated(problem, fields).plan
+
+
+def said_replan(plan: Plan, said: Mapping[str, Any]) -> Replan:
+    """Other devices for a plan.  Raises DocumentInvalid, NoFeasiblePlan."""
+    from planner.operations.operation import Session
+    from planner.operations.replan import REPLAN, ReplanRequest
+
+    asked = read_document(ReplanRequest, {**said, "plan": plan.plan_id}, "replan")
+    return REPLAN.work(Session(lambda _name: plan), asked)
 
 
 def said_emission(plan: Plan, directory: Path, backend: str | None, launcher: str) -> Path:

@@ -86,6 +86,10 @@ class RankGrid:
             rank, place[name] = divmod(rank, size)
         return place
 
+    def places(self, ranks: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        """Coordinates of many ranks along every axis."""
+        return {name: ranks // self.stride(name) % size for name, size in zip(self.names, self.sizes, strict=True)}
+
     def rank(self, coordinates: dict[str, int]) -> int:
         """The rank at these coordinates; an axis left out is at 0.  Inverse of ``coordinates``."""
         return sum(coordinate * self.stride(name) for name, coordinate in coordinates.items())

@@ -305,6 +305,25 @@ def test_lost_nodes_give_a_new_plan_and_what_must_move(client: TestClient) -> No
     assert same["resharding"]["moved_bytes"] == 0
     problem(client.post(f"/v1/plans/{old['plan_id']}:replan", json={"lost_nodes": [2]}), 422, "document-invalid")
     problem(client.post(f"/v1/plans/{old['plan_id']}:replan", json={}), 422, "document-invalid")
+    problem(client.post(f"/v1/plans/{old['plan_id']}:replan", json={"lost_nodes": ["gpu1"]}), 422, "document-invalid")
+    kept = client.post(f"/v1/plans/{old['plan_id']}:replan", json={"num_lost_nodes": 1, "prefer_layout": "keep"}).json()
+    assert [each["name"] for each in kept["options"]] == ["keep"]
+
+
+def test_a_replan_is_a_job_under_a_key_and_answers_once_it_has_ended(client: TestClient) -> None:
+    asked = question(devices=16, top_k=0, workload={**WORKLOAD, "sequence_length": 1536})
+    where = f"/v1/plans/{client.post('/v1/plans', json=asked).json()['plan_id']}:replan"
+    headers = {"prefer": "respond-async", "idempotency-key": "lost-one"}
+    first, again = (client.post(where, json={"lost_nodes": [1]}, headers=headers) for _ in range(2))
+    assert first.status_code == 202
+    assert again.status_code in {200, 202}
+    with client.stream("GET", f"{first.headers['location']}/events") as stream:
+        list(stream.iter_lines())
+    answer = client.post(where, json={"lost_nodes": [1]}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    fastest = next(each for each in answer.json()["options"] if each["name"] == "fastest")
+    assert fastest["plan_id"] == client.get(first.headers["location"]).json()["result_plan_id"]
+    problem(client.post(where, json={"lost_nodes": [0]}, headers=headers), 422, "key-reused")
 
 
 def test_named_clusters_change_only_from_the_version_that_was_read(client: TestClient) -> None:

@@ -94,7 +94,7 @@ def arrival_s(plan: Plan) -> float:
     """
     layout, pool = state_layout(plan), plan.problem.cluster.pools[0]
     per_node = pool.devices_per_node
-    most = max(layout.bytes_of(layout.held(rank)) for rank in range(0, layout.strategy.world_size, per_node))
+    most = float(layout.bytes_by_rank()[::per_node].max())
     bandwidth = pool.nics_per_node * pool.nic_bandwidth_bytes_per_s
     devices = min(per_node, layout.strategy.world_size)
     return most * devices / bandwidth if bandwidth > 0 else most / pool.scale_up.bandwidth_bytes_per_s

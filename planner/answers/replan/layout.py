@@ -15,8 +15,11 @@ Megatron-LM cuts one flat buffer of all layers of a rank.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
 
 from planner.model.operators import layer_operators
 from planner.model.parameters import (
@@ -33,19 +36,35 @@ from planner.predict.memory.states import optimizer_bytes
 from planner.strategy.grid import RankGrid
 from planner.strategy.mesh import dense_grid, expert_grid
 from planner.strategy.strategy import Strategy
+from solver.arrays import Array, Ints
 
-Span = tuple[float, float]
-Cell = tuple[Span, Span]
-"""Part of a unit square: (experts or everything, tensor and shard)."""
+Family = Literal["dense", "experts"]
+FAMILIES: tuple[Family, ...] = ("dense", "experts")
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of one family that some ranks hold: a unit square cut ``rows`` times ``columns``; columns of ranks."""
+
+    rows: int
+    """Parts along the experts; 1 for the dense family."""
+    columns: int
+    row: Ints
+    column: Ints
+
+    @property
+    def area(self) -> float:
+        """Part of the square that one cell is."""
+        return 1.0 / (self.rows * self.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one device holds: its stage, and its cell of the dense and of the expert state of each layer there."""
+    """What every rank holds: its stage, and its cell of the dense and of the expert state of each layer there."""
 
-    stage: int
-    dense: Cell
-    experts: Cell
+    stage: Ints
+    dense: Cells
+    experts: Cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +86,35 @@ class StateLayout:
     dense: RankGrid
     experts: RankGrid
 
-    def held(self, rank: int) -> Held:
-        """What a rank holds."""
+    def held(self) -> Held:
+        """What each rank holds."""
         strategy = self.strategy
-        at = self.dense.coordinates(rank)
+        ranks = np.arange(strategy.world_size, dtype=np.int64)
+        at, there = self.dense.places(ranks), self.experts.places(ranks)
         sharded = strategy.zero_stage >= 1
         shards = strategy.dp_shard * strategy.cp if sharded else 1
-        shard = at["dp_shard"] * strategy.cp + at["cp"] if sharded else 0
-        dense = (0.0, 1.0), _slice(at["tp"] * shards + shard, strategy.tp * shards)
-        there = self.experts.coordinates(rank)
+        shard = at["dp_shard"] * strategy.cp + at["cp"] if sharded else np.zeros_like(ranks)
         cuts = self.experts.sizes[self.experts.names.index("edp_shard")] if sharded else 1
-        cut = there["edp_shard"] if sharded else 0
-        spread = _slice(there["etp"] * cuts + cut, strategy.etp * cuts)
-        return Held(at["pp"], dense, (_slice(there["ep"], strategy.ep), spread))
+        cut = there["edp_shard"] if sharded else np.zeros_like(ranks)
+        dense = Cells(1, strategy.tp * shards, np.zeros_like(ranks), at["tp"] * shards + shard)
+        experts = Cells(strategy.ep, strategy.etp * cuts, there["ep"], there["etp"] * cuts + cut)
+        return Held(at["pp"], dense, experts)
 
-    def bytes_of(self, held: Held) -> float:
-        """Bytes that a device holds."""
-        pieces = [self.pieces[name] for name in self.stages[held.stage]]
-        return sum(piece.dense * area(held.dense) + piece.experts * area(held.experts) for piece in pieces)
+    def bytes_by_rank(self) -> Array:
+        """Bytes that each rank holds."""
+        held, found = self.held(), np.zeros(self.strategy.world_size)
+        for family in FAMILIES:
+            of_stage = np.array([self.stage_bytes(stage, family) for stage in range(len(self.stages))])
+            found += of_stage[held.stage] * getattr(held, family).area
+        return found
+
+    def stage_bytes(self, stage: int, family: Family) -> float:
+        """Bytes of one copy of a family's state on a stage."""
+        return self.bytes_of(self.stages[stage], family)
+
+    def bytes_of(self, names: Iterable[str], family: Family) -> float:
+        """Bytes of one copy of a family's state in some pieces."""
+        return sum(self.pieces[name].dense if family == "dense" else self.pieces[name].experts for name in names)
 
     @property
     def total_bytes(self) -> float:
@@ -105,24 +135,6 @@ def state_layout(plan: Plan) -> StateLayout:
             stages[stage.stage] |= names
     frozen = tuple(frozenset(names) for names in stages)
     return StateLayout(strategy, _pieces(plan), frozen, dense_grid(strategy), expert_grid(strategy))
-
-
-def area(cell: Cell) -> float:
-    """Part of the unit square."""
-    return (cell[0][1] - cell[0][0]) * (cell[1][1] - cell[1][0])
-
-
-def overlap(a: Cell, b: Cell) -> float:
-    """Part of the unit square that both cells hold."""
-    return _common(a[0], b[0]) * _common(a[1], b[1])
-
-
-def _common(a: Span, b: Span) -> float:
-    return max(0.0, min(a[1], b[1]) - max(a[0], b[0]))
-
-
-def _slice(index: int, count: int) -> Span:
-    return index / count, (index + 1) / count
 
 
 def _pieces(plan: Plan) -> dict[str, PieceBytes]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.backends.accelerate.physics import ACCELERATE
+from planner.backends.accelerate.resume import RESUMING
 from planner.backends.accelerate.space import SPACE
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.backend import BackEnd, Files, Release
@@ -46,4 +47,5 @@ BACKEND = BackEnd(
     files=_files,
     validators=_validators,
     tiny_run=_tiny_run,
+    resuming=RESUMING,
 )

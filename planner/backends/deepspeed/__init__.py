@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
 from planner.backends.deepspeed.physics import DEEPSPEED
+from planner.backends.deepspeed.resume import RESUMING
 from planner.backends.deepspeed.space import SPACE
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 
@@ -46,4 +47,5 @@ BACKEND = BackEnd(
     files=_files,
     validators=_validators,
     tiny_run=_tiny_run,
+    resuming=RESUMING,
 )

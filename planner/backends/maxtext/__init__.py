@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
 from planner.backends.maxtext.physics import MAXTEXT
+from planner.backends.maxtext.resume import RESUMING
 from planner.backends.maxtext.space import SPACE
 from planner.backends.maxtext.version import MAXTEXT_VERSION
 
@@ -56,4 +57,5 @@ BACKEND = BackEnd(
         "ray-train": (_TORCH_ONLY, "use --launcher ray"),
         "ascendjob": ("MaxText runs on TPU and GPU, not on Ascend", "use --backend mindspeed"),
     },
+    resuming=RESUMING,
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
 from planner.backends.megatron.physics import MEGATRON_2021, MEGATRON_CORE
+from planner.backends.megatron.resume import RESUMING
 from planner.backends.megatron.space import SPACE
 from planner.backends.megatron.space_2021 import SPACE_2021
 from planner.backends.megatron.space_2023 import SPACE_2023
@@ -51,4 +52,5 @@ BACKEND = BackEnd(
     files=_files,
     validators=_validators,
     tiny_run=_tiny_run,
+    resuming=RESUMING,
 )

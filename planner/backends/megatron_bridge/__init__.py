@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
 from planner.backends.megatron.physics import MEGATRON_CORE
+from planner.backends.megatron_bridge.resume import RESUMING
 from planner.backends.megatron_bridge.space import SPACE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
 
@@ -35,4 +36,5 @@ BACKEND = BackEnd(
     files=_files,
     validators=_validators,
     inside="megatron",
+    resuming=RESUMING,
 )

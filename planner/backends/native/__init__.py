@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from planner.backends.backend import BackEnd, Files, Release
 from planner.backends.native.capabilities import TORCH_VERSION
 from planner.backends.native.physics import NATIVE
+from planner.backends.native.resume import RESUMING
 from planner.backends.native.space import SPACE
 
 if TYPE_CHECKING:
@@ -43,4 +44,5 @@ BACKEND = BackEnd(
     validators=_validators,
     tiny_run=_tiny_run,
     unequal_devices=True,
+    resuming=RESUMING,
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
 from planner.backends.torchtitan.physics import TORCHTITAN_COMPILED
+from planner.backends.torchtitan.resume import RESUMING
 from planner.backends.torchtitan.space import SPACE, TOML_SPACE
 from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
 
@@ -45,4 +46,5 @@ BACKEND = BackEnd(
     files=_files,
     validators=_validators,
     tiny_run=_tiny_run,
+    resuming=RESUMING,
 )

@@ -1,0 +1,7 @@
+"""The native trainer writes no checkpoints."""
+
+from __future__ import annotations
+
+from planner.backends.resuming import Resuming
+
+RESUMING = Resuming(saves=False)
