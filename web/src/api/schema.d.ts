@@ -294,6 +294,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/fleets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Share the nodes of pools between jobs: who gets how many and which
+         * @description The speed of every job on every size, the best allocation with its bound, named nodes, what one node more would be worth, who waits and why.
+         *
+         *     With `former`, an earlier answer, nothing is asked twice and jobs move only where it pays, or as few as possible.
+         */
+        post: operations["create_fleet_v1_fleets_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs": {
         parameters: {
             query?: never;
@@ -656,6 +678,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/plans/{plan}/placement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Which node of an allocation takes which place of a plan?
+         * @description The order of the nodes that is fastest by the plan's own cost model, with what every axis gets on the graph of these nodes and their switches, beside the order as listed; and how much another order could win at most.
+         *
+         *     `order` is what `hosts` of an emission takes.
+         */
+        post: operations["create_placement_v1_plans__plan__placement_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/plans/{plan}/report": {
         parameters: {
             query?: never;
@@ -746,10 +790,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Devices were lost or gained: the new plan, and what must move
-         * @description Which axes keep their layout, the bytes that must cross the network, and how long that takes at the least.
+         * Devices were lost or gained: the layout kept, the fastest one, and what must move
+         * @description Each way to go on with its step time, the bytes that must move, how long that takes at the least, what the checkpoint can
+         *     become and whether the loss curve stays; and which to take.
          *
-         *     The new plan is stored.
+         *     The recommended plan is stored.  A search that outlasts the synchronous budget becomes a job (202); the same
+         *     request answers once it has ended.  `prefer_layout: keep` searches nothing.
          */
         post: operations["replan_plan_v1_plans__plan__replan_post"];
         delete?: never;
@@ -1682,6 +1728,23 @@ export interface components {
             kept: boolean;
         };
         /**
+         * AxisStretch
+         * @description How much longer the collectives of an axis take than with nodes in order on the plan's own fabric.
+         */
+        AxisStretch: {
+            /** As Listed */
+            as_listed: number;
+            /** As Placed */
+            as_placed: number;
+            /** Axis */
+            axis: string;
+            /**
+             * Term
+             * @description of the breakdown of the step
+             */
+            term: string;
+        };
+        /**
          * BackEndAnswer
          * @description What one back-end makes of the question: its own best plan under its own physics, or the reason why not.
          *
@@ -1778,6 +1841,32 @@ export interface components {
             where: string;
         };
         /**
+         * BreakEven
+         * @description The kept layout against the faster one.
+         */
+        BreakEven: {
+            /**
+             * Horizon Of
+             * @description where the horizon comes from
+             */
+            horizon_of: string;
+            /**
+             * Horizon S
+             * @description how long the devices stay as they are; null = no failure is expected
+             */
+            horizon_s: number | null;
+            /**
+             * Seconds
+             * @description from now; 0 = at once, null = never: the faster layout is not faster
+             */
+            seconds: number | null;
+            /**
+             * Steps
+             * @description of the faster layout until then; null = never
+             */
+            steps: number | null;
+        };
+        /**
          * Cause
          * @description One term of the step time: what it costs and which choice makes it.
          */
@@ -1821,6 +1910,38 @@ export interface components {
             num_heads: number;
             /** Width */
             width: number;
+        };
+        /**
+         * CheckpointUse
+         * @description Whether a checkpoint of the old plan can be loaded by the new one, and how.
+         */
+        CheckpointUse: {
+            /**
+             * Format
+             * @description null: not known, or the back-end writes none
+             */
+            format: string | null;
+            /**
+             * Loads
+             * @enum {string}
+             */
+            loads: "as it is" | "if saved so" | "once converted" | "no" | "not known";
+            /** Not Restored */
+            not_restored: string[];
+            /**
+             * Saved With
+             * @description what it must have been written with; empty = nothing special
+             */
+            saved_with: string;
+            /** Source */
+            source: string;
+            /**
+             * Steps
+             * @description what to run or set before the restart
+             */
+            steps: string[];
+            /** Why */
+            why: string;
         };
         /**
          * ChunkPlan
@@ -3181,6 +3302,289 @@ export interface components {
             what: string;
         };
         /**
+         * Fleet
+         * @description A fleet that is shared.
+         */
+        Fleet: {
+            /**
+             * Allocation S
+             * @description for the allocation and its placement; what more is worth comes after it
+             */
+            allocation_s: number;
+            /** Assumptions */
+            assumptions: string[];
+            /**
+             * Blocks Bound
+             * @description no placement of the same allocation touches fewer blocks
+             */
+            blocks_bound: number;
+            /** Blocks Touched */
+            blocks_touched: number;
+            /** Curves */
+            curves: components["schemas"]["FleetCurve"][];
+            /**
+             * Curves S
+             * @description for the speeds
+             */
+            curves_s: number;
+            /** Goals */
+            goals: components["schemas"]["GoalReached"][];
+            /** Jobs */
+            jobs: components["schemas"]["JobAllocation"][];
+            /**
+             * Moved
+             * @description jobs that ran, and move or stop
+             */
+            moved: number;
+            /** Pools */
+            pools: components["schemas"]["planner__answers__fleet__answer__PoolUse"][];
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * Undecided
+             * @description rows of the curves that the budget did not decide
+             */
+            undecided: number;
+        };
+        /**
+         * FleetCurve
+         * @description The speeds of a job on a pool; equal jobs share one.
+         */
+        FleetCurve: {
+            /**
+             * Key
+             * @description of the question on this kind of nodes, whatever their number
+             */
+            key: string;
+            /** Rows */
+            rows: components["schemas"]["FleetRow"][];
+        };
+        /**
+         * FleetJob
+         * @description A job that runs or waits.
+         */
+        FleetJob: {
+            /**
+             * Compact
+             * @description its nodes lie in as few blocks as so many nodes need
+             * @default false
+             */
+            compact: boolean;
+            /**
+             * @default {
+             *       "backends": [
+             *         "any"
+             *       ],
+             *       "fits": 0.95,
+             *       "forbids": [],
+             *       "max_step_time_s": null,
+             *       "memory_margin_fraction": null,
+             *       "min_tokens_per_s": null,
+             *       "pins": {},
+             *       "schema_version": 2
+             *     }
+             */
+            constraints: components["schemas"]["Constraints"];
+            /**
+             * @description null = it does not run yet
+             * @default null
+             */
+            current: components["schemas"]["Held"] | null;
+            /**
+             * Deadline Hours
+             * @description from now; needs tokens_to_go
+             * @default null
+             */
+            deadline_hours: number | null;
+            /**
+             * Device Counts
+             * @description sizes to consider; empty = powers of two of nodes, and both ends
+             * @default []
+             */
+            device_counts: number[];
+            /**
+             * Max Devices
+             * @description null = all of a pool
+             * @default null
+             */
+            max_devices: number | null;
+            /**
+             * Min Devices
+             * @description null = the fewest that hold it
+             * @default null
+             */
+            min_devices: number | null;
+            /**
+             * Model
+             * @description a model by name, or its document
+             */
+            model: string | {
+                [key: string]: unknown;
+            };
+            /** Name */
+            name: string;
+            /**
+             * Pools
+             * @description pools that it may use; empty = all
+             * @default []
+             */
+            pools: string[];
+            /**
+             * Preemptible
+             * @description false: it keeps the nodes that it holds
+             * @default true
+             */
+            preemptible: boolean;
+            /**
+             * Preemption S
+             * @description lost when it is moved, beside moving its state: saving, starting, warming up; null = not known, taken as nothing
+             * @default null
+             */
+            preemption_s: number | null;
+            /**
+             * Tokens To Go
+             * @description tokens that it still has to train
+             * @default null
+             */
+            tokens_to_go: number | null;
+            /**
+             * Weight
+             * @description what the job counts beside the others
+             * @default 1
+             */
+            weight: number;
+            workload: components["schemas"]["Workload"];
+        };
+        /**
+         * FleetPool
+         * @description Nodes of one kind, by name.
+         */
+        FleetPool: {
+            /**
+             * Blocks
+             * @description nodes under each leaf switch; null = as many as the cluster's innermost fabric level says, in the order of `nodes`
+             * @default null
+             */
+            blocks: {
+                [key: string]: string[];
+            } | null;
+            /**
+             * Busy
+             * @description nodes of these that others hold
+             * @default []
+             */
+            busy: string[];
+            /**
+             * Cluster
+             * @description a cluster by name, or its document, of one pool
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            };
+            /** Name */
+            name: string;
+            /**
+             * Nodes
+             * @description names of nodes or host lists such as n[000-031], in the fabric's order
+             */
+            nodes: string[];
+            /**
+             * Price Per Device Hour
+             * @description null = the cluster's own
+             * @default null
+             */
+            price_per_device_hour: number | null;
+        };
+        /**
+         * FleetQuestion
+         * @description Who gets how many of which nodes?
+         */
+        FleetQuestion: {
+            /**
+             * Budget S
+             * @description the most for the speeds of all jobs together
+             * @default 20
+             */
+            budget_s: number;
+            /**
+             * @description an earlier answer: what its jobs got is what they hold now, and nothing is asked twice
+             * @default null
+             */
+            former: components["schemas"]["Fleet"] | null;
+            /**
+             * Horizon Hours
+             * @description how long the allocation will hold: what time lost by moving is held against
+             * @default 24
+             */
+            horizon_hours: number;
+            /** Jobs */
+            jobs: components["schemas"]["FleetJob"][];
+            /**
+             * Lost Nodes
+             * @description nodes that are gone
+             * @default []
+             */
+            lost_nodes: string[];
+            /**
+             * Moves
+             * @description when_it_pays: a job moves where that is worth the time that it loses; fewest: as few as possible
+             * @default when_it_pays
+             * @enum {string}
+             */
+            moves: "when_it_pays" | "fewest";
+            /**
+             * Objective
+             * @description throughput: the sum of weight x relative speed; deadlines: the weight of the deadlines that are kept; cost: the least money, with as many jobs as can run; fairness: the largest least relative speed over weight, with as many jobs as can run.  Relative speed: tokens/s over the most that the job could have alone
+             * @default throughput
+             * @enum {string}
+             */
+            objective: "throughput" | "deadlines" | "cost" | "fairness";
+            /** Pools */
+            pools: components["schemas"]["FleetPool"][];
+            /**
+             * Profile
+             * @description measurements: none, or auto = what is stored
+             * @default none
+             * @enum {string}
+             */
+            profile: "none" | "auto";
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Time Limit S
+             * @description the most for the allocation
+             * @default 10
+             */
+            time_limit_s: number;
+        };
+        /**
+         * FleetRow
+         * @description A job on so many nodes of a pool.
+         */
+        FleetRow: {
+            /**
+             * Move S
+             * @description its state into the node that receives most, over all NICs at line rate
+             */
+            move_s?: number | null;
+            /** Nodes */
+            nodes: number;
+            point: components["schemas"]["ThroughputPoint"];
+        };
+        /**
          * Gain
          * @description A lookup that a measurement would make surer.
          */
@@ -3231,6 +3635,25 @@ export interface components {
             command: string;
             /** What */
             what: string;
+        };
+        /**
+         * GoalReached
+         * @description An objective, in the order in which they count: none gives up anything of those before it.
+         */
+        GoalReached: {
+            /**
+             * Bound
+             * @description no allocation is better, as long as the objectives before are reached as far
+             */
+            bound: number;
+            /** Gap */
+            gap: number;
+            /** Name */
+            name: string;
+            /** Proved */
+            proved: boolean;
+            /** Value */
+            value: number;
         };
         /**
          * Goodput
@@ -3383,6 +3806,25 @@ export interface components {
             status: "ok" | "unavailable";
         };
         /**
+         * Held
+         * @description What a job has now.
+         */
+        Held: {
+            /**
+             * Nodes
+             * @description names of nodes or host lists such as n[000-031], in the fabric's order
+             */
+            nodes: string[];
+            /**
+             * Plan
+             * @description the stored plan that it runs: id, prefix or label
+             * @default null
+             */
+            plan: string | null;
+            /** Pool */
+            pool: string;
+        };
+        /**
          * Host
          * @description The node's CPU side: what offload uses.
          */
@@ -3488,6 +3930,88 @@ export interface components {
              * @default true
              */
             weighted: boolean;
+        };
+        /**
+         * JobAllocation
+         * @description What a job gets.
+         */
+        JobAllocation: {
+            /** Backend */
+            backend?: string | null;
+            /**
+             * Blocks
+             * @default []
+             */
+            blocks: string[];
+            /**
+             * Change
+             * @enum {string}
+             */
+            change: "starts" | "stays" | "moves" | "stops" | "waits";
+            /** Cost Per Hour */
+            cost_per_hour?: number | null;
+            /**
+             * Curves
+             * @description pool -> key of its speeds there
+             */
+            curves?: {
+                [key: string]: string;
+            };
+            /**
+             * Devices
+             * @default 0
+             */
+            devices: number;
+            /**
+             * Gap
+             * @description how much faster another plan on these devices could be
+             */
+            gap?: number | null;
+            /**
+             * Hours To Go
+             * @description until its tokens are trained
+             */
+            hours_to_go?: number | null;
+            /** Keeps Deadline */
+            keeps_deadline?: boolean | null;
+            /** @description null: no larger one is faster, or allowed */
+            larger?: components["schemas"]["LargerAllocation"] | null;
+            /**
+             * Lost S
+             * @description lost by moving
+             * @default 0
+             */
+            lost_s: number;
+            /** Name */
+            name: string;
+            /**
+             * Nodes
+             * @description in the order of the fabric
+             * @default []
+             */
+            nodes: string[];
+            /** Plan Id */
+            plan_id?: string | null;
+            /** Pool */
+            pool?: string | null;
+            /**
+             * Relative Speed
+             * @description of the most that it could have alone
+             * @default 0
+             */
+            relative_speed: number;
+            /** Step Time S */
+            step_time_s?: number | null;
+            /**
+             * Tokens Per S
+             * @default 0
+             */
+            tokens_per_s: number;
+            /**
+             * Why
+             * @description why it waits or stops, or moves
+             */
+            why?: string | null;
         };
         /**
          * JobPage
@@ -3673,6 +4197,22 @@ export interface components {
             version: number;
         };
         /**
+         * LargerAllocation
+         * @description What a job would gain with its next larger allocation, if the others kept theirs.
+         */
+        LargerAllocation: {
+            /** Devices */
+            devices: number;
+            /** Gain Tokens Per S */
+            gain_tokens_per_s: number;
+            /** Gain Tokens Per S Per Node */
+            gain_tokens_per_s_per_node: number;
+            /** More Nodes */
+            more_nodes: number;
+            /** Plan Id */
+            plan_id: string | null;
+        };
+        /**
          * Launcher
          * @description Who starts the processes.
          * @enum {string}
@@ -3755,6 +4295,29 @@ export interface components {
             reuses_weights: boolean;
             /** @description rows beside one a token; None = no others */
             rows?: components["schemas"]["RowsSpec"] | null;
+        };
+        /**
+         * LeafUse
+         * @description One leaf of the allocation.
+         */
+        LeafUse: {
+            /** Leaf */
+            leaf: string;
+            /**
+             * Nodes
+             * @description of the allocation
+             */
+            nodes: number;
+            /**
+             * Ranks
+             * @description node ranks there, as placed
+             */
+            ranks: number[];
+            /**
+             * Ranks Before
+             * @description node ranks there, in the order as listed
+             */
+            ranks_before: number[];
         };
         /**
          * LeaningView
@@ -3931,6 +4494,26 @@ export interface components {
             sigma: number;
             /** Term */
             term: string;
+        };
+        /**
+         * LossChange
+         * @description One change of fields, and whether the loss curve stays.
+         */
+        LossChange: {
+            /**
+             * Fields
+             * @description with their values before and after: tp 4 -> 2
+             */
+            fields: string[];
+            /**
+             * Keeps
+             * @enum {string}
+             */
+            keeps: "exactly" | "up to rounding" | "no";
+            /** Source */
+            source: string;
+            /** Why */
+            why: string;
         };
         /**
          * LostTime
@@ -4535,6 +5118,32 @@ export interface components {
             zero_experts: number;
         };
         /**
+         * Move
+         * @description How the state gets to where it is needed, and how long that takes at the least.
+         */
+        Move: {
+            /** Bytes */
+            bytes: number;
+            /**
+             * Conversion S
+             * @description of it, a checkpoint that has to be converted first
+             */
+            conversion_s: number;
+            /**
+             * Seconds
+             * @description lower bound, conversion included
+             */
+            seconds: number;
+            /** Slowest Link */
+            slowest_link: string;
+            /**
+             * Source
+             * @description devices that stay, or storage because a part is lost
+             * @enum {string}
+             */
+            source: "peers" | "checkpoint";
+        };
+        /**
          * MtpSpec
          * @description Multi-token prediction modules after the last layer (arXiv 2412.19437, section 2.2).
          *
@@ -4620,6 +5229,19 @@ export interface components {
              * @default []
              */
             terms_s: components["schemas"]["TermChange"][];
+        };
+        /**
+         * NodeGain
+         * @description What one free node more in a pool would be worth.
+         */
+        NodeGain: {
+            /** Gain */
+            gain: number;
+            /**
+             * Goal
+             * @description the first objective that it would better; null = none
+             */
+            goal: string | null;
         };
         /**
          * Objective
@@ -4794,6 +5416,97 @@ export interface components {
              * @constant
              */
             kind: "patches";
+        };
+        /**
+         * Placement
+         * @description The order of the nodes, what it wins, and how much another order could win at most.
+         */
+        Placement: {
+            /** Assumptions */
+            assumptions: string[];
+            /** Axes */
+            axes: components["schemas"]["AxisStretch"][];
+            /**
+             * Bound Exposed S
+             * @description no order has less, as the integer program counts it
+             */
+            bound_exposed_s: number;
+            /**
+             * Changed
+             * @description false: no order was found that is faster than the nodes as listed
+             */
+            changed: boolean;
+            /**
+             * Faster By
+             * @description one minus the step time as placed over that as listed
+             */
+            faster_by: number;
+            /**
+             * Gap
+             * @description one minus the bound over what is placed
+             */
+            gap: number;
+            /** Leaves */
+            leaves: components["schemas"]["LeafUse"][];
+            /**
+             * Listed Exposed S
+             * @description communication that shows, as the integer program counts it
+             */
+            listed_exposed_s: number;
+            /** Listed Step Time S */
+            listed_step_time_s: number;
+            /** Num Nodes */
+            num_nodes: number;
+            /**
+             * Order
+             * @description node rank r runs on the r-th
+             */
+            order: string[];
+            /** Placed Exposed S */
+            placed_exposed_s: number;
+            /** Placed Step Time S */
+            placed_step_time_s: number;
+            /** Plan Id */
+            plan_id: string;
+            /**
+             * Plan Step Time S
+             * @description with nodes in order on the plan's own fabric
+             */
+            plan_step_time_s: number;
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+        };
+        /**
+         * PlacementQuestion
+         * @description The nodes that a scheduler gave, and the switches above them.
+         */
+        PlacementQuestion: {
+            /**
+             * Nodes
+             * @description names or host lists, node rank 0 first; empty = all nodes of the topology
+             * @default []
+             */
+            nodes: string[];
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Time Limit S
+             * @description for the integer program
+             * @default 6
+             */
+            time_limit_s: number;
+            /**
+             * Topology
+             * @description `scontrol show topology`, topology.conf, or one leaf a line: `leaf1: n[001-032]`
+             */
+            topology: string;
         };
         /**
          * Plan
@@ -5381,26 +6094,26 @@ export interface components {
         };
         /**
          * PoolUse
-         * @description How much of a pool the plan uses.
+         * @description What is left of a pool.
          */
         PoolUse: {
+            /** Blocks Touched */
+            blocks_touched: number;
+            /** Devices Per Node */
+            devices_per_node: number;
+            /** Free */
+            free: string[];
+            /** Given */
+            given: number;
+            /** Name */
+            name: string;
             /**
-             * Busy Fraction
-             * @description stage time over the slowest stage's, mean over the used devices
+             * Nodes
+             * @description that jobs may have
              */
-            busy_fraction: number;
-            /** Device */
-            device: string;
-            /** Devices */
-            devices: number;
-            /** Layers */
-            layers: number;
-            /** Pool */
-            pool: string;
-            /** Stages */
-            stages: number;
-            /** Used */
-            used: number;
+            nodes: number;
+            /** @description null: not found in time, or for want of a proof */
+            one_node_more: components["schemas"]["NodeGain"] | null;
         };
         /**
          * PoolsAnswerView
@@ -5467,7 +6180,7 @@ export interface components {
              */
             peak_memory_bytes: number;
             /** Pools */
-            pools: components["schemas"]["PoolUse"][];
+            pools: components["schemas"]["planner__search__pools__plan__PoolUse"][];
             problem: components["schemas"]["PoolsProblem"];
             /** Provenance */
             provenance?: {
@@ -5983,11 +6696,13 @@ export interface components {
         };
         /**
          * Replan
-         * @description The new plan beside the old one.
+         * @description The new plan beside the old one; ``options`` has every way, the other parts are of the recommended one.
          */
         Replan: {
             /** Axes */
             axes: components["schemas"]["AxisChange"][];
+            /** @description the kept layout against the fastest; null where one is missing */
+            break_even: components["schemas"]["BreakEven"] | null;
             /** Devices After */
             devices_after: number;
             /** Devices Before */
@@ -6003,22 +6718,100 @@ export interface components {
             new_plan_id: string;
             /** Old Plan Id */
             old_plan_id: string;
+            /** Options */
+            options: components["schemas"]["ReplanOption"][];
+            /** @description of the recommended option */
             plan: components["schemas"]["Plan"];
+            /**
+             * Recommended
+             * @enum {string}
+             */
+            recommended: "keep" | "keep, nearest batch" | "fastest";
             resharding: components["schemas"]["Resharding"];
             /**
              * Schema Version
-             * @default 1
+             * @default 2
+             * @constant
              */
-            schema_version: number;
+            schema_version: 2;
             /**
              * Slower By
-             * @description new step time over the old one, minus one; negative = faster
+             * @description time a token over that of the old plan, minus one; negative = faster
              */
             slower_by: number;
+            /** Why */
+            why: string;
+        };
+        /**
+         * ReplanOption
+         * @description One new plan beside the old one.
+         */
+        ReplanOption: {
+            /** Axes */
+            axes: components["schemas"]["AxisChange"][];
+            checkpoint: components["schemas"]["CheckpointUse"];
+            /** Devices */
+            devices: number;
+            /** Devices Kept */
+            devices_kept: number;
+            /** Devices Per Node */
+            devices_per_node: number;
+            /** Global Batch Size */
+            global_batch_size: number;
+            /**
+             * Idle Devices
+             * @description good devices that it leaves unused
+             */
+            idle_devices: number;
+            /**
+             * Layout Kept
+             * @description no axis changed and each stage keeps its layers
+             */
+            layout_kept: boolean;
+            /** Loss Changes */
+            loss_changes: components["schemas"]["LossChange"][];
+            /**
+             * Loss Curve
+             * @description whether the run trains on as it would have: the worst of loss_changes
+             * @enum {string}
+             */
+            loss_curve: "exactly" | "up to rounding" | "no";
+            /**
+             * Lower Bound S
+             * @description no plan of these devices is faster; of a kept layout, none with it
+             */
+            lower_bound_s: number | null;
+            move: components["schemas"]["Move"];
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "keep" | "keep, nearest batch" | "fastest";
+            /**
+             * Notes
+             * @default []
+             */
+            notes: string[];
+            /** Plan Id */
+            plan_id: string;
+            resharding: components["schemas"]["Resharding"];
+            /**
+             * Slower By
+             * @description time a token over that of the old plan, minus one; negative = faster
+             */
+            slower_by: number;
+            /** Step Time S */
+            step_time_s: number;
+            /** Strategy */
+            strategy: {
+                [key: string]: unknown;
+            };
+            /** Tokens Per S */
+            tokens_per_s: number;
         };
         /**
          * ReplanQuestion
-         * @description ``POST /v1/plans/{id}:replan``: devices came or went; exactly one of the two says how many.
+         * @description ``POST /v1/plans/{id}:replan``: devices came or went; exactly one way says which.
          */
         ReplanQuestion: {
             /**
@@ -6028,11 +6821,60 @@ export interface components {
              */
             devices: number | null;
             /**
-             * Lost Nodes
-             * @description nodes of the old plan that are gone, counted from 0
+             * Failures Per Device Hour
+             * @description in place of those of a published run on this kind of device
+             * @default null
+             */
+            failures_per_device_hour: number | null;
+            /**
+             * Horizon Hours
+             * @description until the devices change again, as when a node returns; null = the mean time to the next failure
+             * @default null
+             */
+            horizon_hours: number | null;
+            /**
+             * Lost Devices
+             * @description single devices that are gone, NODE:DEVICE, both counted from 0 or the node by its name
              * @default []
              */
-            lost_nodes: number[];
+            lost_devices: string[];
+            /**
+             * Lost Nodes
+             * @description nodes of the old plan that are gone: counted from 0, or named as in node_names
+             * @default []
+             */
+            lost_nodes: (number | string)[];
+            /**
+             * Node Names
+             * @description names of the old plan's nodes in the order of their ranks, singly or as host lists: gpu[01-08]
+             * @default []
+             */
+            node_names: string[];
+            /**
+             * Num Lost Nodes
+             * @description so many nodes are gone, the last ones
+             * @default null
+             */
+            num_lost_nodes: number | null;
+            /**
+             * Prefer Layout
+             * @description horizon: as the time until the devices change again says; keep: the old layout, without a search; fastest: whatever must move
+             * @default horizon
+             * @enum {string}
+             */
+            prefer_layout: "horizon" | "keep" | "fastest";
+            /**
+             * Reshardable Checkpoint
+             * @description the last checkpoint was written with what the back-end needs to load it into any layout
+             * @default false
+             */
+            reshardable_checkpoint: boolean;
+            /**
+             * Storage Bandwidth Bytes Per S
+             * @description what the storage gives, all nodes together; null = the NICs alone bound a read
+             * @default null
+             */
+            storage_bandwidth_bytes_per_s: number | null;
             /**
              * Top K
              * @default 0
@@ -6073,6 +6915,12 @@ export interface components {
              */
             busiest_node_bytes: number;
             /**
+             * Fullest Node Bytes
+             * @description what the node that holds most holds
+             * @default 0
+             */
+            fullest_node_bytes: number;
+            /**
              * Kept Bytes
              * @description part of it that already is where it is needed
              */
@@ -6093,8 +6941,14 @@ export interface components {
              */
             needed_bytes: number;
             /**
+             * Reads
+             * @description who reads what from where
+             * @default []
+             */
+            reads: components["schemas"]["StageRead"][];
+            /**
              * Seconds
-             * @description lower bound at line rate over the slowest link, without reading a checkpoint
+             * @description lower bound, from devices that stay, over the links of the fabric; lost state is not in it
              */
             seconds: number;
             /**
@@ -6805,6 +7659,36 @@ export interface components {
              * @description part of backward_s that only weight gradients need
              */
             weight_gradient_s: number;
+        };
+        /**
+         * StageRead
+         * @description What the devices of a new stage read of the state of an old one.
+         */
+        StageRead: {
+            /**
+             * Checkpoint Bytes
+             * @description no remaining device has it
+             */
+            checkpoint_bytes: number;
+            /**
+             * In Place Bytes
+             * @description the device itself has it
+             */
+            in_place_bytes: number;
+            /**
+             * Of Stage
+             * @description old pipeline stage that held it
+             */
+            of_stage: number;
+            /** Other Nodes Bytes */
+            other_nodes_bytes: number;
+            /** Same Node Bytes */
+            same_node_bytes: number;
+            /**
+             * Stage
+             * @description new pipeline stage
+             */
+            stage: number;
         };
         /**
          * StageRecompute
@@ -8420,6 +9304,29 @@ export interface components {
             name: string;
         };
         /**
+         * PoolUse
+         * @description What is left of a pool.
+         */
+        planner__answers__fleet__answer__PoolUse: {
+            /** Blocks Touched */
+            blocks_touched: number;
+            /** Devices Per Node */
+            devices_per_node: number;
+            /** Free */
+            free: string[];
+            /** Given */
+            given: number;
+            /** Name */
+            name: string;
+            /**
+             * Nodes
+             * @description that jobs may have
+             */
+            nodes: number;
+            /** @description null: not found in time, or for want of a proof */
+            one_node_more: components["schemas"]["NodeGain"] | null;
+        };
+        /**
          * PoolPart
          * @description One pool: equal nodes of one kind of device.
          */
@@ -8437,6 +9344,29 @@ export interface components {
              * @default null
              */
             devices: number | null;
+        };
+        /**
+         * PoolUse
+         * @description How much of a pool the plan uses.
+         */
+        planner__search__pools__plan__PoolUse: {
+            /**
+             * Busy Fraction
+             * @description stage time over the slowest stage's, mean over the used devices
+             */
+            busy_fraction: number;
+            /** Device */
+            device: string;
+            /** Devices */
+            devices: number;
+            /** Layers */
+            layers: number;
+            /** Pool */
+            pool: string;
+            /** Stages */
+            stages: number;
+            /** Used */
+            used: number;
         };
     };
     responses: never;
@@ -10125,6 +11055,199 @@ export interface operations {
             };
             /** @description The service or its database is away; repeat after Retry-After */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    create_fleet_v1_fleets_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "jobs": [
+                 *         {
+                 *           "constraints": {
+                 *             "backends": [
+                 *               "megatron"
+                 *             ]
+                 *           },
+                 *           "model": "llama-3.1-8b",
+                 *           "name": "pretrain",
+                 *           "weight": 2,
+                 *           "workload": {
+                 *             "global_batch_size": 64,
+                 *             "sequence_length": 4096
+                 *           }
+                 *         },
+                 *         {
+                 *           "constraints": {
+                 *             "backends": [
+                 *               "megatron"
+                 *             ]
+                 *           },
+                 *           "max_devices": 16,
+                 *           "model": "llama-3.2-1b",
+                 *           "name": "ablation",
+                 *           "workload": {
+                 *             "global_batch_size": 64,
+                 *             "sequence_length": 4096
+                 *           }
+                 *         }
+                 *       ],
+                 *       "pools": [
+                 *         {
+                 *           "cluster": "dgx-h100",
+                 *           "name": "h100",
+                 *           "nodes": [
+                 *             "n[00-03]"
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["FleetQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fleet"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The time limit ended before any plan */
+            504: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12907,6 +14030,158 @@ export interface operations {
             };
         };
     };
+    create_placement_v1_plans__plan__placement_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "nodes": [
+                 *         "n[01-08]"
+                 *       ],
+                 *       "topology": "leaf1: n[01-04]\nleaf2: n[05-08]"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PlacementQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Placement"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
     get_report_v1_plans__plan__report_get: {
         parameters: {
             query?: never;
@@ -13405,7 +14680,12 @@ export interface operations {
     replan_plan_v1_plans__plan__replan_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the same key and content again replays the first answer */
+                "idempotency-key"?: string | null;
+                /** @description respond-async: answer 202 with a job */
+                prefer?: string | null;
+            };
             path: {
                 /** @description id, unique prefix (4 digits or more) or label */
                 plan: string;
@@ -13432,6 +14712,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Replan"];
+                };
+            };
+            /** @description A job: it was asked for, or the search takes longer */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRecord"];
                 };
             };
             /** @description The request cannot be accepted as it was sent */
