@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 HERE = "http://localhost"
 """How a service in this process is asked; it listens nowhere."""
+PLANS = "/v1/plans"
 LOOK_S = 1.0
 """Between two looks at a job."""
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
@@ -37,7 +38,7 @@ class Door:
         return found
 
     async def send(self, call: ToolCall, headers: Mapping[str, str], hear: Hear) -> httpx.Response:
-        """The answer; of a search that became a job, the plan that the job found or why it found none."""
+        """The answer; of a search that became a job, what it was for or why it found none."""
         sent = dict(headers)
         answer = await self._http.request(
             call.method, call.path, params=_listed(call.query), json=call.body, headers=sent
@@ -52,6 +53,11 @@ class Door:
             if not answer.is_success:
                 return answer
             job = answer.json()
+        if job["status"] == "succeeded" and call.path != PLANS:
+            # Of a search that stands behind another question; its plan is stored by now.
+            return await self._http.request(
+                call.method, call.path, params=_listed(call.query), json=call.body, headers=sent
+            )
         if job["status"] == "succeeded" and job.get("result_plan_id"):
             return await self._http.get(f"/v1/plans/{job['result_plan_id']}", headers=sent)
         problem = job.get("error") or {"title": "The job was cancelled", "detail": f"job {job['id']} was cancelled"}
