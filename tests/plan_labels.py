@@ -177,6 +177,10 @@ def plan_quantities(plan: Data) -> list[Labelled]:
         *memory_terms(worst["peak_memory_bytes"], limit),
         Labelled("tokens_per_s", "", r"tokens/s|tokens a second", plan["tokens_per_s"]),
         Labelled("tokens_per_s_per_device", "", r"(tokens/s )?a device", plan["tokens_per_s_per_device"]),
+        # The heading of the stages, where all of them recompute alike.
+        Labelled("recomputed layers of a stage", "", "a device, recompute [a-z+ ]+",
+                 sum(plan["stages"][0]["recompute"]["num_layers_per_chunk"]), 1),
+        Labelled("layers of a stage", "", "a device, recompute [a-z+ ]+", plan["stages"][0]["layers"], 2),
         *size_quantities(plan),
         Labelled("time of the search", "s", "solved exactly in •", None),
         Labelled("enumerated", "", "(strategies )?enumerated|\\bof • strategies", search["enumerated"]),

@@ -16,8 +16,8 @@ from planner.answers.views.step import step_view
 from planner.cli.plan_answer import drawn_microbatches
 from planner.operations.plan_reference import load_plan
 from planner.plan.plan import Plan
-from planner.plan.relief import asked_layers, relieves_every_layer
-from planner.strategy.relief_layers import relief_word
+from planner.plan.relief import asked_layers, relieves_every_layer, relieves_first
+from planner.strategy.relief_layers import ReliefLayers, relief_word
 from tests.command_line import run_here
 from tests.plan_labels import Answers
 from tests.shown_numbers import Cell, html_cells, markdown_cells, text_cells
@@ -27,7 +27,7 @@ SMALL = ("--global-batch-size", "64", "--sequence-length", "4096", "--profile", 
 QUESTIONS: dict[str, tuple[str, ...]] = {
     # Over all back-ends; another plan is the fastest.
     "dense": (
-        *LLAMA, "--cluster", "dgx-h100", "--devices", "16", "--global-batch-size", "64", "--sequence-length", "8192",
+        *LLAMA, "--cluster", "dgx-h100", "--devices", "16", "--global-batch-size", "128", "--sequence-length", "8192",
         "--profile", "none",
     ),
     "experts": (
@@ -134,11 +134,30 @@ def asked(name: str, folder: Path, client: TestClient) -> Asked:
     return Asked(name, plan, document, answers, estimate, cells, data)
 
 
+def _first_layers(plan: Plan) -> int:
+    """The most layers of a chunk that recompute."""
+    return max((count for stage in plan.stages for count in stage.recompute.num_layers_per_chunk), default=0)
+
+
+def told_strategy(plan: Plan) -> Data:
+    """A plan's strategy as the plan says it: with which layers recompute, in the words of its question."""
+    return _with_layers(plan, "every" if relieves_every_layer(plan) else asked_layers(plan))
+
+
 def estimated_strategy(plan: Plan) -> Data:
     """A plan's strategy as an estimate takes it: with which layers recompute, which the plan says stage by stage."""
-    layers = "every" if relieves_every_layer(plan) else asked_layers(plan)
+    return _with_layers(plan, _first_layers(plan)) if _is_surer(plan) else told_strategy(plan)
+
+
+def _with_layers(plan: Plan, layers: ReliefLayers) -> Data:
     told = {key: relief_word(key, value, layers) for key, value in plan.strategy.items()}
     return {key: words(value) if isinstance(value, list) else value for key, value in told.items() if value != []}
+
+
+def _is_surer(plan: Plan) -> bool:
+    """Whether one number of first layers of every chunk recomputes: a surer plan may have more than memory demands."""
+    number = _first_layers(plan)
+    return number > 0 and not relieves_every_layer(plan) and relieves_first(plan, number)
 
 
 def estimated(path: Path, cells: dict[str, list[Cell]]) -> Answers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -50,7 +51,7 @@ def test_the_page_for_schedulers_runs_as_written(address: str, tmp_path: Path) -
     commands = [line for line in lines.replace("\\\n", " ").splitlines() if line.startswith("meshwright ")]
     assert len(commands) >= 5
     for command in commands:
-        words = command.replace(WRITTEN, address).split()[1:]
+        words = shlex.split(command.replace(WRITTEN, address))[1:]
         ran = run("-m", "planner.cli.main", *words)
         assert ran.returncode == 0, f"{command}\n{ran.stderr}"
         assert ran.stdout.strip(), command

@@ -119,7 +119,7 @@ def test_without_expert_parallelism_there_is_one_spelling() -> None:
 
 @pytest.mark.parametrize(
     ("backend", "own", "refused"),
-    [("megatron", "deepep", ()), ("mindspeed", "alltoall", ("deepep", "hybridep")), ("nemo", "deepep", ("alltoall",))],
+    [("megatron", "deepep", ()), ("mindspeed", "alltoall", ("deepep", "hybridep")), ("nemo", "deepep", ("hybridep",))],
 )
 def test_each_back_end_has_a_way_of_its_own(backend: str, own: Dispatcher, refused: tuple[Dispatcher, ...]) -> None:
     rules = BackEndRules(inside(question("qwen3-30b-a3b", "dgx-h100", 8), software(backend)))

@@ -16,7 +16,7 @@ HAVE: dict[str, set[str]] = {
     "megatron": {*ADAM, "adam_precision_aware", "muon", "lion"},
     "megatron-bridge": {*ADAM, "adam_precision_aware", "muon", "lion"},
     "mindspeed": {"adam", "sgd", "muon"},
-    "nemo": ADAM,
+    "nemo": {*ADAM, "adam_precision_aware"},
     "deepspeed": {"adam", "sgd", "muon", "lion"},
     "torchtitan": {"adam"},
     "native": {"adam"},
