@@ -149,6 +149,17 @@ def estimated_strategy(plan: Plan) -> Data:
     return _with_layers(plan, _first_layers(plan)) if _is_surer(plan) else told_strategy(plan)
 
 
+def strategy_line(plan: Plan, title: str) -> str:
+    """How the line of the strategy ends where nothing is left out: batches, and which layers recompute.
+
+    A plan says it as its question did, a document whose ``title`` begins with *estimate* as it was asked.
+    """
+    strategy = estimated_strategy(plan) if title.startswith("estimate") else told_strategy(plan)
+    micro = f"{strategy['num_microbatches']} micro-batches of {strategy['micro_batch_size']}"
+    schedule = f", schedule {strategy['schedule']}" if strategy["pp"] > 1 else ""
+    return f"{micro}{schedule}, recompute {strategy['recompute']}"
+
+
 def _with_layers(plan: Plan, layers: ReliefLayers) -> Data:
     told = {key: relief_word(key, value, layers) for key, value in plan.strategy.items()}
     return {key: words(value) if isinstance(value, list) else value for key, value in told.items() if value != []}

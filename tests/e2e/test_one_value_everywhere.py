@@ -40,7 +40,7 @@ from tests.told_plans import (
     near,
     ran,
     ran_json,
-    told_strategy,
+    strategy_line,
     unequal,
 )
 
@@ -110,17 +110,6 @@ OFTEN = {
 """How often the documents of one plan tell a quantity at least."""
 
 
-def strategy_told(it: Asked, title: str) -> str:
-    """How the line of the strategy ends where nothing is left out: batches, and which layers recompute.
-
-    A plan says it as its question did, an estimate as it was asked.
-    """
-    strategy = estimated_strategy(it.plan) if title.startswith("estimate") else told_strategy(it.plan)
-    micro = f"{strategy['num_microbatches']} micro-batches of {strategy['micro_batch_size']}"
-    schedule = f", schedule {strategy['schedule']}" if strategy["pp"] > 1 else ""
-    return f"{micro}{schedule}, recompute {strategy['recompute']}"
-
-
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_printed_number_is_the_value_of_its_label(name: str, ask: Callable[[str], Asked]) -> None:
     it = ask(name)
@@ -139,7 +128,7 @@ def test_every_printed_number_is_the_value_of_its_label(name: str, ask: Callable
         # Nobody has searched: there is nothing that could be bounded.
         assert not title.startswith("estimate") or not here["lower_bound_s"] + here["gap"], title
     assert not wrong, "\n".join(wrong)
-    told = {title for title, cells in it.texts.items() for cell in cells if strategy_told(it, title) in cell.text}
+    told = {title for title, cells in it.texts.items() for cell in cells if strategy_line(it.plan, title) in cell.text}
     assert told >= {"plan", "plans show", "explain", "report", "PLAN.md", "why not", "estimate"}, told
     missing = {each: found[each] for each, least in OFTEN.items() if found[each] < least}
     assert not missing, missing
