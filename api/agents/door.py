@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from api.agents.tools import ToolCall
+from api.wire.jobs import ENDED
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -19,13 +20,12 @@ HERE = "http://localhost"
 PLANS = "/v1/plans"
 LOOK_S = 1.0
 """Between two looks at a job."""
-ENDED = frozenset({"succeeded", "failed", "cancelled"})
 Hear = Callable[[float, float | None, str], Awaitable[None]]
 """Hears how far a job is: done, of how many (None = unknown), in words."""
 
 
 class Door:
-    """A service that answers.  ``headers``: sent with every request, the key among them."""
+    """A service that answers."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:
         self._http = http
@@ -38,7 +38,7 @@ class Door:
         return found
 
     async def send(self, call: ToolCall, headers: Mapping[str, str], hear: Hear) -> httpx.Response:
-        """The answer; of a search that became a job, what it was for or why it found none."""
+        """The answer; of a search that became a job, what it was for or why it found none.  ``headers``: the key."""
         sent = dict(headers)
         answer = await self._http.request(
             call.method, call.path, params=_listed(call.query), json=call.body, headers=sent

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from planner.operations.operation import Operation
 from planner.operations.registry import OPERATIONS
@@ -135,8 +136,6 @@ def _moved(schema: Any) -> Any:
 
 
 def _quoted(value: Any) -> str:
-    from urllib.parse import quote
-
     return quote(str("-" if value in (None, "") else value), safe="")
 
 

@@ -125,6 +125,7 @@ Reliability = Annotated[
         " `meshwright goodput` takes.",
     ),
 ]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the plans in the database.")]
 Price = Annotated[
     float | None, typer.Option("--price", metavar="X", help="Price of a device hour, for --objective cost.")
 ]

@@ -40,7 +40,6 @@ Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Write the launch files of each job, one folder a job.")
 ]
 Launcher = Annotated[LauncherName, typer.Option("--launcher", help="Who starts the processes.")]
-NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the plans in the database.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -58,7 +57,7 @@ def fleet(  # noqa: PLR0913, PLR0917  # a flag is an argument
     time_limit: TimeLimit = None,
     out: Out = None,
     launcher: Launcher = "torchrun",
-    no_store: NoStore = False,
+    no_store: flags.NoStore = False,
     database: flags.Database = None,
     server: flags.Server = None,
     quiet: flags.Quiet = False,

@@ -37,7 +37,6 @@ Limit = Annotated[
     float | None,
     typer.Option("--time-limit", metavar="SECONDS", help="Of the budget, the most for one search of one number."),
 ]
-NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the plans in the database.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -64,7 +63,7 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     budget: Budget = 10.0,
     time_limit: Limit = None,
     seed: flags.Seed = 0,
-    no_store: NoStore = False,
+    no_store: flags.NoStore = False,
     database: flags.Database = None,
     server: flags.Server = None,
     quiet: flags.Quiet = False,
