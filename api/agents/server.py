@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from api.agents.door import Door
+    from api.agents.tools import Tool
 
 PLAN_URI = "meshwright://plans/"
 LISTED_PLANS = 50
@@ -37,9 +38,28 @@ INSTRUCTIONS = (
 
 async def planning_server(door: Door) -> Server[Any]:
     """The server in front of a service."""
-    known = tools(await door.document())
+    served = _Served(door, tools(await door.document()))
+    return Server(
+        "meshwright",
+        version=__version__,
+        title="Meshwright",
+        instructions=INSTRUCTIONS,
+        on_list_tools=served.list_tools,
+        on_call_tool=served.call_tool,
+        on_list_resources=served.list_resources,
+        on_list_resource_templates=served.list_templates,
+        on_read_resource=served.read_resource,
+    )
 
-    async def list_tools(ctx: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None) -> Any:
+
+class _Served:
+    """What the server answers to each request of the protocol."""
+
+    def __init__(self, door: Door, known: Mapping[str, Tool]) -> None:
+        self.door = door
+        self.known = known
+
+    async def list_tools(self, ctx: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None) -> Any:
         return types.ListToolsResult(
             tools=[
                 types.Tool(
@@ -50,17 +70,17 @@ async def planning_server(door: Door) -> Server[Any]:
                         read_only_hint=each.only_reads, destructive_hint=False, idempotent_hint=True
                     ),
                 )
-                for each in known.values()
+                for each in self.known.values()
             ]
         )
 
-    async def call_tool(ctx: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> Any:
-        if asked.name not in known:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {asked.name!r}; one of {', '.join(known)}")
-        tool, arguments = known[asked.name], asked.arguments or {}
+    async def call_tool(self, ctx: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> Any:
+        if asked.name not in self.known:
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {asked.name!r}; one of {', '.join(self.known)}")
+        tool, arguments = self.known[asked.name], asked.arguments or {}
         if (wrong := tool.unknown(arguments)) is not None:
             return types.CallToolResult(content=[types.TextContent(text=wrong)], is_error=True)
-        answer = await door.send(tool.call(arguments), _credentials(ctx), ctx.session.report_progress)
+        answer = await self.door.send(tool.call(arguments), _credentials(ctx), ctx.session.report_progress)
         if not answer.is_success:
             return types.CallToolResult(content=[types.TextContent(text=_refusal(answer))], is_error=True)
         found = _short(answer.json())
@@ -68,11 +88,10 @@ async def planning_server(door: Door) -> Server[Any]:
             content=[types.TextContent(text=json.dumps(found, ensure_ascii=False))], structured_content=found
         )
 
-    async def list_resources(ctx: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None) -> Any:
+    async def list_resources(self, ctx: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None) -> Any:
         query = {"limit": LISTED_PLANS} | ({"after": asked.cursor} if asked and asked.cursor else {})
-        answer = await _read(door, ToolCall("GET", "/v1/plans", query, None), ctx)
-        page = answer.json()
-        rows = page["plans"]
+        answer = await _read(self.door, ToolCall("GET", "/v1/plans", query, None), ctx)
+        rows = answer.json()["plans"]
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
@@ -86,7 +105,7 @@ async def planning_server(door: Door) -> Server[Any]:
             next_cursor=rows[-1]["plan_id"] if len(rows) == LISTED_PLANS else None,
         )
 
-    async def list_templates(ctx: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None) -> Any:
+    async def list_templates(self, ctx: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None) -> Any:
         template = types.ResourceTemplate(
             uri_template=PLAN_URI + "{plan}",
             name="plan",
@@ -95,26 +114,14 @@ async def planning_server(door: Door) -> Server[Any]:
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
-    async def read_resource(ctx: ServerRequestContext[Any], asked: types.ReadResourceRequestParams) -> Any:
+    async def read_resource(self, ctx: ServerRequestContext[Any], asked: types.ReadResourceRequestParams) -> Any:
         uri = str(asked.uri)
         if not uri.startswith(PLAN_URI):
             raise MCPError(types.INVALID_PARAMS, f"{uri} is no plan; write {PLAN_URI}<id>")
-        call = known["get_plan"].call({"plan": uri.removeprefix(PLAN_URI)})
-        answer = await _read(door, call, ctx)
+        call = self.known["get_plan"].call({"plan": uri.removeprefix(PLAN_URI)})
+        answer = await _read(self.door, call, ctx)
         contents = types.TextResourceContents(uri=uri, mime_type="application/json", text=answer.text)
         return types.ReadResourceResult(contents=[contents])
-
-    return Server(
-        "meshwright",
-        version=__version__,
-        title="Meshwright",
-        instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-    )
 
 
 async def _read(door: Door, call: ToolCall, ctx: ServerRequestContext[Any]) -> httpx.Response:
