@@ -7,6 +7,7 @@ import io
 
 import pytest
 
+from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import FLAVOURS
 from planner.evidence.runs.prediction import Prediction, predict_rows
 from planner.evidence.runs.row_flavour import flavour_of_row
@@ -38,6 +39,7 @@ NF4 = "QLoRA r=16 on q,k,v,o with frozen base NF4-4bit; HF SFTTrainer (fms-accel
         ('release v24.11.1; table "Grok 1 314b"', "library", "nemo-2.1"),
         ('release v25.02; table "Grok 1 314b"', "library", "nemo-2.2"),
         ("NeMo container 25.09 NeMo Container", "library", "nemo"),
+        ("export CUDA_LAUNCH_BLOCKING=1", "launches", "blocking"),
     ],
 )
 def test_facts_are_read_from_the_notes(notes: str, fact: str, value: str) -> None:
@@ -61,6 +63,20 @@ def test_what_a_publication_says_outside_its_rows_can_be_left_out() -> None:
     (row,) = rows_of({"source": "arXiv:2104.04473 Table 1"})
     assert described(row).library == "megatron-2021"
     assert described(row, publications=False).library == ""
+
+
+@pytest.mark.parametrize(
+    ("place", "launches"),
+    [
+        ('chronicles-prequel.md@9e64edec2a section "fp16"', ""),
+        ('chronicles-prequel.md@9e64edec2a section "48 node contenders"', "blocking"),
+        ("README.md@9e64edec2a line 661", "blocking"),
+    ],
+)
+def test_launches_of_a_training_block_from_the_day_it_hung(place: str, launches: str) -> None:
+    (row,) = rows_of({"source": f"github:bigscience-workshop/bigscience:train/tr11-176B-ml/{place}"})
+    assert described(row).launches == launches
+    assert described_traits(flavour_of_row(row), described(row)).blocking_launches == bool(launches)
 
 
 def test_rules_and_columns_and_flavours_speak_of_the_same_facts() -> None:
