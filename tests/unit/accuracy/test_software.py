@@ -11,6 +11,7 @@ from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import FLAVOURS
 from planner.evidence.runs.prediction import Prediction, predict_rows
 from planner.evidence.runs.row_flavour import flavour_of_row
+from planner.evidence.runs.row_strategy import traits_of_row
 from planner.evidence.runs.software import FACTS, NOTHING_SAID, UNKNOWN_SPREAD, described
 from planner.evidence.runs.software_rules import library_rules, software_rules
 from planner.evidence.runs.truth import SOFTWARE_COLUMNS, read_truth
@@ -57,6 +58,11 @@ def test_a_column_of_the_facts_name_goes_before_the_notes() -> None:
     said = described(row)
     assert (said.training, said.compiled) == ("full", "yes")
     assert dict(said.origin)["training"] == "column training"
+
+
+def test_an_eight_bit_row_names_its_scales() -> None:
+    rows = rows_of({"precision": "fp8"}, {"precision": "fp8-rowwise"}, {"notes": "scaling=rowwise_with_gw_hp"})
+    assert [traits_of_row(row, flavour_of_row(row)).rowwise_scales for row in rows] == [False, True, True]
 
 
 def test_what_a_publication_says_outside_its_rows_can_be_left_out() -> None:
