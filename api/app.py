@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from anyio import to_thread
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.responses import JSONResponse
 
 from api.access.hosts import HostGate
@@ -15,6 +15,7 @@ from api.access.oidc.tokens import TokenVerifier
 from api.envelope import Envelope
 from api.http.openapi import describe
 from api.http.problem_responses import add_handlers
+from api.http.query import only_known_parameters
 from api.jobs.board import JobBoard
 from api.routes import (
     accuracy,
@@ -99,7 +100,9 @@ def create_app(settings: Settings, board: JobBoard | None = None, tracing: Traci
         redirect_slashes=False,
     )
     for router in ROUTERS:
-        app.include_router(router)
+        # A screen keeps what it shows in its address, and probes are asked as their tools like.
+        checks = [] if router in (pages.router, health.router) else [Depends(only_known_parameters)]
+        app.include_router(router, dependencies=checks)
     app.state.api_routes = [route for router in ROUTERS for route in router.routes]
 
     @app.get("/openapi.json", include_in_schema=False)

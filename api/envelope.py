@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.access.audit import STATE as BEGUN
 from api.access.auth import STATE as CALLER
 from api.access.hosts import PROBES
+from api.http.problem_responses import CLIENT_GONE
 from api.telemetry.logs import CONTEXT, FIELDS
 from api.telemetry.metrics import Metrics
 from api.telemetry.tracing import Tracing
@@ -38,8 +39,6 @@ PAGE_POLICY = (
 )
 """Content-Security-Policy of answers that are data, and of pages: their own scripts, styles and API, nothing else."""
 
-CLIENT_GONE = 499
-"""Status of a request whose client left before the answer; never sent, only counted."""
 JOBS = "/v1/jobs/"
 
 log = logging.getLogger("meshwright.api")

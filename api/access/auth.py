@@ -21,6 +21,7 @@ from api.access.api_keys import MARK, SCOPES, Scope, allows, is_good, split_key
 from api.access.oidc.tokens import TokenVerifier
 from api.access.rates import Rates
 from api.errors import NotAuthenticated, ScopeMissing
+from api.http.asking import ASKING
 from planner.store.records import ApiKeyRecord
 from planner.store.service import ServiceStore
 
@@ -138,6 +139,7 @@ def demands(scope: Scope) -> Callable[..., Awaitable[Caller]]:
         try:
             found = await authenticator.caller(request.headers.getlist("authorization"))
             request.scope["state"][STATE] = found
+            ASKING.set(found.owner)
             found.demand(scope)
         except (NotAuthenticated, ScopeMissing) as error:
             request.app.state.service.audit.refuse(request, error.http_status, found)

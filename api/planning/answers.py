@@ -50,7 +50,7 @@ class Answers:
         self._pool = pool
         self._metrics = metrics
         self._settings = settings
-        self._flights: Flights[Answer] = Flights()
+        self._flights: Flights[Answer] = Flights(goes_on=True)
         self._recent: RecentAnswers[Answer] = RecentAnswers(settings.cached_answers)
 
     async def known(self, request: PlanRequest) -> Answer | None:
