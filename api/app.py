@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from api.access.hosts import HostGate
 from api.access.oidc.tokens import TokenVerifier
 from api.envelope import Envelope
+from api.http.head_requests import HeadAsGet
 from api.http.openapi import describe
 from api.http.problem_responses import add_handlers
 from api.http.query import only_known_parameters
@@ -111,6 +112,7 @@ def create_app(settings: Settings, board: JobBoard | None = None, tracing: Traci
 
     add_handlers(app)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    app.add_middleware(HeadAsGet)
     app.add_middleware(HostGate, allowed=settings.allowed_hosts)
     # Added last, so outermost: what the gate refuses is counted and logged too.
     app.add_middleware(Envelope, metrics=metrics, tracing=traces)

@@ -24,6 +24,7 @@ from api.retention import Pruning
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.task_runner import TaskRunner
+from api.solving.turns import Turns
 from api.sweeps.driver import SweepDriver
 from api.telemetry.metrics import Metrics
 from planner.store.repository import Store
@@ -51,6 +52,7 @@ class Service:
     view_flights: Flights[bytes]
     jobs: JobBoard | None
     sweeps: SweepDriver | None
+    curve_turns: Turns
     streams: Streams
     stream_threads: CapacityLimiter
     """Those that read events; many streams take nothing from other requests."""
@@ -97,6 +99,8 @@ async def running(
         view_flights=Flights(),
         jobs=jobs,
         sweeps=None if jobs is None else SweepDriver(store, jobs),
+        # One after the other: each uses every process.
+        curve_turns=Turns(1, 1),
         streams=Streams(settings.streams, settings.streams_of_caller),
         stream_threads=CapacityLimiter(STREAM_THREADS),
         probe_threads=CapacityLimiter(PROBE_THREADS),

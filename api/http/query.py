@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import Any, get_args, get_origin
 
 from fastapi import Request
+from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
@@ -13,6 +15,7 @@ from profiles.spelling import nearest_name
 from profiles.validation import Finding, FindingsInvalid
 
 MOST_SHOWN = 60
+MANY = frozenset({list, tuple, set, frozenset})
 
 
 async def only_known_parameters(request: Request) -> None:
@@ -21,22 +24,28 @@ async def only_known_parameters(request: Request) -> None:
     route = request.scope["route"]
     if not given or not isinstance(route, APIRoute):
         return
-    known = _parameters(route.dependant)
-    found = [
-        Finding(name[:MOST_SHOWN], "is no query parameter of this address", _meant(name, known))
-        for name in given
-        if name not in known
-    ]
-    found += [
-        Finding(name, "is given twice", "give it once") for name, times in given.items() if name in known and times > 1
-    ]
+    known = {each.alias: each for each in _parameters(route.dependant)}
+    found = []
+    for name, times in given.items():
+        if name not in known:
+            what = "is no query parameter of this address"
+            found.append(Finding(name[:MOST_SHOWN], what, _meant(name, known)))
+        elif times > 1 and not _takes_many(known[name].field_info.annotation):
+            found.append(Finding(name, "is given twice", "give it once"))
     if found:
         raise FindingsInvalid(found, "query")
 
 
-def _parameters(part: Dependant) -> set[str]:
+def _parameters(part: Dependant) -> Iterator[ModelField]:
     """Query parameters of a route and of its dependencies."""
-    return {each.alias for each in part.query_params}.union(*map(_parameters, part.dependencies))
+    yield from part.query_params
+    for inner in part.dependencies:
+        yield from _parameters(inner)
+
+
+def _takes_many(annotation: Any) -> bool:
+    """Whether a parameter is a list, which is written as often as it has parts."""
+    return get_origin(annotation) in MANY or any(map(_takes_many, get_args(annotation)))
 
 
 def _meant(name: str, known: Collection[str]) -> str:

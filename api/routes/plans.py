@@ -12,6 +12,7 @@ from fastapi import APIRouter, Header, Path, Request, Response
 from api.access.auth import Caller, Planner, Reader
 from api.answering.plan_response import Asked, answer, plan_response, wants_job
 from api.answering.views import FULL_ID
+from api.errors import ScopeMissing
 from api.http.conditional import FOR_EVER, REVALIDATE, etag, not_modified
 from api.http.document_check import checked_document
 from api.http.json_body import parse_json
@@ -65,6 +66,7 @@ async def create_plan(
     if key is None and (known := service.answers.spelt(spelling)) is not None:
         return plan_response(known)
     question = checked_document(PlanQuestion, parse_json(body))
+    check_priority(caller, question)
     keyed = None if key is None else keyed_request(service, caller, HEADER_SPACE + key, question)
     resolved = await to_thread.run_sync(service.resolver.plan_request, question)
     asked = Asked(caller, resolved, keyed, as_job, partial(service.audit.begin, request, caller))
@@ -72,6 +74,16 @@ async def create_plan(
     if means_the_same_for_ever(question):
         service.answers.spell(spelling, resolved)
     return response
+
+
+def check_priority(caller: Caller, question: PlanQuestion) -> None:
+    """Who may not decide for others overtakes nobody.  Raises ScopeMissing."""
+    if question.priority > 0 and "admin" not in caller.scopes:
+        raise ScopeMissing(
+            "a priority above 0 overtakes the jobs of others",
+            scope="admin",
+            hint="leave priority out, or ask with the scope admin",
+        )
 
 
 def keyed_request(service: Service, caller: Caller, key: str, question: PlanQuestion) -> KeyedRequest:

@@ -187,7 +187,11 @@ def test_a_job_of_another_caller_is_theirs_to_end(client: TestClient, keys: dict
     assert refused.status_code == 403
     assert asked("plan", f"{where}:cancel").json()["status"] == "cancelled"
 
-    where = asked("admin", "/v1/plans", seed=8, devices=4).headers["location"]
+    made = asked("admin", "/v1/plans", seed=8, devices=4, priority=1)
+    assert made.headers["preference-applied"] == "respond-async"
+    where = made.headers["location"]
+    overtaking = asked("plan", "/v1/plans", seed=8, devices=4, priority=1)
+    assert (overtaking.status_code, overtaking.json()["slug"]) == (403, "scope-missing")
     refused = asked("plan", f"{where}:cancel")
     assert (refused.status_code, refused.json()["slug"]) == (403, "scope-missing")
     assert asked("admin", f"{where}:cancel").json()["status"] == "cancelled"
@@ -276,9 +280,12 @@ def test_a_key_that_asks_too_fast_has_to_wait(tmp_path: Path) -> None:
         store.service().add_api_key(record)
     headers = {"authorization": f"Bearer {key}"}
     with service(database, authentication=True, requests_per_s=0.5, burst=2) as client:
-        statuses = [client.get("/v1/devices/x", headers=headers).status_code for _ in range(3)]
+        answers = [client.get("/v1/devices/x", headers=headers) for _ in range(3)]
+        statuses = [each.status_code for each in answers]
         refused = client.get("/v1/devices/x", headers=headers)
     assert statuses == [404, 404, 429]
+    assert [each.headers["ratelimit"] for each in answers[:2]] == ['"key";r=1;t=2', '"key";r=0;t=4']
+    assert answers[0].headers["ratelimit-policy"] == '"key";q=2;w=4'
     assert (refused.json()["slug"], refused.headers["retry-after"]) == ("too-many-requests", "2")
 
 
