@@ -29,6 +29,7 @@ from api.routes import (
     fleets,
     health,
     jobs,
+    labels,
     operations,
     pages,
     plans,
@@ -49,6 +50,7 @@ from planner.version import __version__
 ROUTERS = (
     plans.router,
     operations.operation_router(),
+    labels.router,
     emissions.router,
     estimates.router,
     elastic.router,

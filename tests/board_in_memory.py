@@ -138,6 +138,16 @@ class MemoryBoard:
                 del self._jobs[job_id], self._events[job_id], self._requests[job_id]
             return len(old[:most])
 
+    def forget_problem(self, problem_id: str) -> int:
+        """See ``JobBoard``."""
+        with self._lock:
+            jobs = [each for each in self._jobs.values() if each.problem_id == problem_id]
+            if any(each.status not in ENDED for each in jobs):
+                return 0
+            for each in jobs:
+                del self._jobs[each.id], self._events[each.id], self._requests[each.id]
+            return len(jobs)
+
     def counts(self) -> QueueCounts:
         """See ``JobBoard``."""
         with self._lock:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-STREAMS = "/events"
-"""The end of addresses whose answer has no end of its own."""
+_INTERFACE, _STREAMS = "/v1/", "/events"
+
+
+def answers_head(path: str) -> bool:
+    """Whether HEAD is answered where GET is: not by streams, whose answer has no end of its own."""
+    return path.startswith(_INTERFACE) and not path.endswith(_STREAMS)
 
 
 class HeadAsGet:
@@ -19,8 +23,7 @@ class HeadAsGet:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        is_asked = scope["type"] == "http" and scope["method"] == "HEAD" and scope["path"].startswith("/v1/")
-        if not is_asked or scope["path"].endswith(STREAMS):
+        if scope["type"] != "http" or scope["method"] != "HEAD" or not answers_head(scope["path"]):
             await self.app(scope, receive, send)
             return
 

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from api.http.document_check import findings_error
-from api.http.head_requests import STREAMS
+from api.http.head_requests import answers_head
 from api.wire.problem_details import MEDIA_TYPE, Finding, ProblemDetails, plain_problem, problem_details
 from profiles.errors import MeshwrightError
 
@@ -101,7 +101,7 @@ def _methods(request: Request) -> list[str]:
         match, _ = route.matches(request.scope)
         if match is not Match.NONE:
             found |= set(getattr(route, "methods", None) or ())
-    return sorted(found | ({"HEAD"} if "GET" in found and not request.url.path.endswith(STREAMS) else set()))
+    return sorted(found | ({"HEAD"} if "GET" in found and answers_head(request.url.path) else set()))
 
 
 def _headers(error: MeshwrightError) -> dict[str, str]:

@@ -89,6 +89,10 @@ class JobBoard(Protocol):
         """Remove at most so many jobs that ended before ``before``, and keys as old; returns how many jobs."""
         ...
 
+    def forget_problem(self, problem_id: str) -> int:
+        """Remove the ended jobs of a question whose plan is gone, unless one is under way; how many."""
+        ...
+
     def counts(self) -> QueueCounts:
         """How many jobs wait and run."""
         ...

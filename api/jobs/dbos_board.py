@@ -24,7 +24,7 @@ from api.jobs.board import PlanRequest
 from api.jobs.group_commit import GroupCommit
 from api.jobs.identity import generation_of
 from api.jobs.queue_gate import QueueGate, QueueLimits
-from api.jobs.queue_sql import read_load, read_old, read_old_keys, read_page, read_workers
+from api.jobs.queue_sql import read_load, read_of_problem, read_old, read_old_keys, read_page, read_workers
 from api.jobs.records import STREAM, job_events, job_record
 from api.jobs.submission import KEYS, Submission
 from api.jobs.system_database import (
@@ -168,6 +168,14 @@ class DbosBoard:
             self._delete(jobs)
             while keys := self._old_keys(before, most):
                 self._delete(keys)
+        return len(jobs)
+
+    def forget_problem(self, problem_id: str) -> int:
+        """Remove the ended jobs of a question, unless one is under way: jobs of one content are counted."""
+        with translated(self._url):
+            with self._engine.connect() as connection:
+                jobs = read_of_problem(connection, problem_id)
+            self._delete(jobs)
         return len(jobs)
 
     def _old_keys(self, before: datetime, most: int) -> list[str]:

@@ -96,6 +96,10 @@ class Answers:
         text = await to_thread.run_sync(self._store.plan_text, plan_id)
         return self._keep(text.plan_id, text, "database")
 
+    def forget(self, plan_id: str) -> None:
+        """A plan is gone: neither its id nor its question is answered from memory."""
+        self._recent.forget(lambda answer: answer.plan_id == plan_id)
+
     async def _search(self, request: PlanRequest) -> Answer:
         start_s = time.perf_counter()
         payload = {**request.model_dump(mode="json"), "priority": request.priority}

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Request, Response
 
-from api.access.auth import Caller, Planner, Reader
+from api.access.auth import Admin, Caller, Planner, Reader
 from api.answering.plan_response import Asked, answer, plan_response, wants_job
 from api.answering.views import FULL_ID
 from api.errors import ScopeMissing
@@ -24,8 +24,9 @@ from api.service import Service, service_of
 from api.wire.jobs import JobRecord
 from api.wire.questions import PlanQuestion
 from api.wire.views import PlanAnswer
+from planner.operations.operation import Session
 from planner.operations.plan import PLAN
-from planner.operations.plans import GET_PLAN
+from planner.operations.plans import DELETE_PLAN, GET_PLAN, RemovedPlanView
 from profiles.catalogue import builtin_clusters
 from profiles.document import canonical_json
 
@@ -114,7 +115,22 @@ async def get_plan(request: Request, plan: PlanReference, caller: Reader) -> Res
     return Response(found.content, media_type="application/json", headers=headers)
 
 
+async def delete_plan(request: Request, plan: PlanReference, caller: Admin) -> Response:
+    """What this process remembers of it goes too."""
+    service = service_of(request)
+    found = await to_thread.run_sync(service.store.resolve, plan)
+    await service.audit.begin(request, caller)
+    session = Session(service.store.get_plan, lambda: service.store)
+    removed = await to_thread.run_sync(DELETE_PLAN.work, session, DELETE_PLAN.request(plan=found))
+    service.answers.forget(found)
+    if service.jobs is not None:
+        # A job that succeeded would answer the same question with a plan that is gone.
+        await to_thread.run_sync(service.jobs.forget_problem, removed.problem_id)
+    return Response(removed.model_dump_json(), media_type="application/json")
+
+
 add_operation(router, PLAN, create_plan, shown=PlanAnswer, reads_body=PlanQuestion, responses=PLANNED, example=EXAMPLE)
 add_operation(
     router, GET_PLAN, get_plan, shown=PlanAnswer, responses={304: {"description": "The client's copy is good"}}
 )
+add_operation(router, DELETE_PLAN, delete_plan, shown=RemovedPlanView)

@@ -62,7 +62,7 @@ async def _call(start: Callable[[], Awaitable[T]]) -> T:
 
 
 class RecentAnswers(Generic[T]):
-    """The answers used last, at most ``capacity`` of them.  Only for what never changes."""
+    """The answers used last, at most ``capacity`` of them.  Only for what never changes, or is told when it goes."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -74,6 +74,10 @@ class RecentAnswers(Generic[T]):
         if found is not None:
             self._answers.move_to_end(key)
         return found
+
+    def forget(self, is_meant: Callable[[T], bool]) -> None:
+        """Forget every answer that is meant."""
+        self._answers = OrderedDict((key, each) for key, each in self._answers.items() if not is_meant(each))
 
     def keep(self, key: str, answer: T) -> None:
         """Remember an answer; the one not used for longest goes."""
