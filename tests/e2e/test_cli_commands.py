@@ -309,7 +309,7 @@ def test_stored_plans_are_listed_labelled_and_exported(planned: dict[str, Any], 
     ok(run_here("plans", "unlabel", "baseline"))
     assert "baseline" not in ok(run_here("plans", "labels")).stdout
     copy = ("--database", str(tmp_path / "copy.db"))
-    made = ok(run_here("plan", *SMALL, *copy, "-o", "json")).json()["plan_id"]
+    made = ok(run_here("plan", *SMALL, *WORK, *copy, "-o", "json")).json()["plan_id"]
     assert ok(run_here("plans", "delete", made[:12], *copy, "-o", "json")).json()["plan_id"] == made
     assert ok(run_here("plans", "list", *copy, "-o", "json")).json() == []
 
