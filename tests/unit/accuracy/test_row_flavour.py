@@ -95,7 +95,7 @@ def test_weights_that_come_back_from_other_nodes_cost_more_than_from_the_own_one
         **PLAIN, "source": "github:InternLM/InternEvo", "model": "internlm-7b", "params_b": "7.32", "hidden": "4096",
         "layers": "32", "ffn_hidden": "11008", "heads": "32", "kv_heads": "32", "vocab": "103168", "tp": "1", "pp": "1",
         "device": "A100-SXM-80GB", "num_devices": "128", "seq_len": "2048", "gbs": "1024", "mbs": "2", "dp": "128",
-        "recompute": "none",
+        "recompute": "none", "precision": "bf16", "nodes": "16", "inter_node_link": "4x100G RoCE",
     }  # fmt: skip
     words = ("zero1 (shard group all dp)", "zero1 (shard group 8)")
     (whole, node), unmapped = predict_rows(rows_of(*({**run, "id": each, "zero_or_fsdp": each} for each in words)))
