@@ -101,7 +101,7 @@ class OperatorSum:
 
     @property
     def total_s(self) -> Array:
-        """Both passes, compute and exposed communication."""
+        """Forward and backward, compute and exposed communication."""
         return self.forward_s + self.backward_s + self.communication_forward_s + self.communication_backward_s
 
 
