@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from planner.cli.key_values import key_values
 from planner.errors import DocumentInvalid
 
 FLAG = "--sequences"
@@ -34,11 +35,10 @@ def sequences_of(text: str | None) -> dict[str, Any] | None:
     if kind not in KINDS:
         raise DocumentInvalid(f"{kind!r} is no kind of sequences", where=FLAG, hint=f"give {SAID}")
     said: dict[str, Any] = {"kind": kind}
-    for option in options:
-        name, equals, value = option.partition("=")
+    for name, value in key_values(options, FLAG, f"give {SAID}").items():
         percentile = _PERCENTILE.fullmatch(name)
-        if not equals or not (percentile or name in ("mean", "file", "packing")):
-            raise DocumentInvalid(f"{option!r} is no option with a value", where=FLAG, hint=f"give {SAID}")
+        if not (percentile or name in ("mean", "file", "packing")):
+            raise DocumentInvalid(f"{name!r} is no option with a value", where=FLAG, hint=f"give {SAID}")
         if percentile:
             said.setdefault("percentiles", []).append((float(percentile[1]), _number(value)))
         elif name == "file":

@@ -43,6 +43,7 @@ from planner.search.split_limits import memory_limit_bytes
 from planner.search.trace_notes import trace_notes, traced_by
 from planner.search.training_notes import training_notes
 from planner.version import __version__
+from profiles.units import HOUR_S
 
 ATTENTION_WORDS: dict[AttentionChoice, str] = {
     "best": "fused (flash)",
@@ -283,4 +284,4 @@ def _calibration_provenance(problem: Problem) -> dict[str, Any]:
 
 def _cost_per_step(problem: Problem, step_s: float, devices: int) -> float | None:
     price = problem.objective.price_per_device_hour or problem.cluster.price_per_device_hour
-    return None if price is None else price * devices * step_s / 3600.0
+    return None if price is None else price * devices * step_s / HOUR_S
