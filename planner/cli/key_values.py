@@ -1,8 +1,9 @@
-"""Words ``NAME=VALUE`` of a flag."""
+"""What a flag says: words ``NAME=VALUE``, the text of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from pathlib import Path
 
 from planner.errors import DocumentInvalid
 
@@ -25,3 +26,12 @@ def key_values(
         if said.setdefault(name, value) != value:
             raise DocumentInvalid(f"{name} is given twice", where=flag, hint=hint)
     return said
+
+
+def file_text(path: Path, flag: str, hint: str) -> str:
+    """The text of a file that a flag names.  Raises DocumentInvalid where it cannot be read as UTF-8."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise DocumentInvalid(f"the file cannot be read: {reason}", where=f"{flag} {path}", hint=hint) from None

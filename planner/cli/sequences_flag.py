@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from planner.cli.key_values import key_values
+from planner.cli.key_values import file_text, key_values
 from planner.errors import DocumentInvalid
 
 FLAG = "--sequences"
@@ -56,13 +56,7 @@ def read_lengths(path: Path) -> list[tuple[float, float]]:
     # Help is printed without the documents' library.
     from planner.question.sequences import MOST_LENGTHS
 
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise DocumentInvalid(
-            f"the file cannot be read: {reason}", where=f"{FLAG} {path}", hint=f"give {SAID}"
-        ) from None
+    text = file_text(path, FLAG, f"give {SAID}")
     counts: dict[float, float] = {}
     for length, count in _counted(text, path):
         if not (math.isfinite(length) and math.isfinite(count) and length >= 0 and count >= 0):

@@ -148,7 +148,7 @@ def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
             num_layers_per_chunk=relieved if replays else (),
         ),
         offload=StageOffload(optimizer=strategy.optimizer_offload, activation_layers=sum(relieved) if offloads else 0),
-        peak_memory_bytes=_memory(bill),
+        peak_memory_bytes=memory_bill(bill),
         parameters_per_device=round(bill.dense_parameters + bill.expert_parameters),
         forward_s=bill.forward_s,
         backward_s=bill.backward_s,
@@ -159,7 +159,8 @@ def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
     )
 
 
-def _memory(bill: StageBill) -> MemoryBill:
+def memory_bill(bill: StageBill) -> MemoryBill:
+    """A stage's bytes by part, whole numbers that add up."""
     parts = {
         "weights": round(bill.weights_bytes),
         "gradients": round(bill.gradients_bytes),
