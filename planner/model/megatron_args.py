@@ -215,6 +215,16 @@ def require_start(launch: Launch, where: str) -> None:
 
 def _refuse_others(launch: Launch, where: str) -> None:
     """Raise DocumentInvalid for a script whose commands are no training program that is known."""
+    names = MegatronFlags(launch.words, where).names
+    named = sorted(name for name in names if name.endswith(("model-name-or-path", "model-name", "model-path")))
+    if launch.count and named and not names & {"num-layers", "hidden-size"}:
+        program = next((word for word in launch.words if word.endswith(".py")), "the program")
+        raise DocumentInvalid(
+            f"{program} takes its model from --{named[0]} and its strategy from arguments of its own, which are not"
+            " known",
+            where=where,
+            hint="say its run: meshwright estimate --model M --strategy tp=8,zero_stage=3,...",
+        )
     if launch.count == 0 and launch.others and not any(word.startswith("--num-layers") for word in launch.words):
         name, line = launch.others[0]
         more = f", and {len(launch.others) - 1} more" if len(launch.others) > 1 else ""

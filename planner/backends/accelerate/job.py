@@ -100,9 +100,9 @@ def job_of_yaml(
     if not workload:
         reader.missed.append(f"mixed_precision = {precision}: the run is in fp32 (bf16 is predicted)")
     reader.told.append("batch and sequence length: the file does not say them (--global-batch-size, --sequence-length)")
-    ulysses = kind == "DEEPSPEED" and strategy["cp_kind"] == "all_to_all"
-    if ulysses:
-        reader.told.append("back-end deepspeed: sequences are split by DeepSpeed's Ulysses, which Accelerate starts")
+    engine = kind == "DEEPSPEED"
+    if engine:
+        reader.told.append("back-end deepspeed: Accelerate starts DeepSpeed's engine, which trains")
     return LaunchJob(
         model,
         workload,
@@ -113,7 +113,7 @@ def job_of_yaml(
         assumed=tuple(reader.told),
         undecided=tuple(reader.undecided),
         launches=1,
-        software="deepspeed" if ulysses else "accelerate",
+        software="deepspeed" if engine else "accelerate",
     )
 
 
