@@ -79,8 +79,8 @@ def argument_lists(flags: MegatronFlags, words: Sequence[str], software: str = "
 
 def _list_of(name: str, values: Sequence[str], *, ascend: bool, deepspeed: bool) -> str:
     """The list of one argument with its values."""
-    if deepspeed and (added := known_arguments("megatron_deepspeed").list_of(name)):
-        return added
+    if deepspeed and (listed := known_arguments("megatron_deepspeed").list_of(name)):
+        return listed
     if ascend:
         added = known_arguments("mindspeed")
         # Ascend's kernels stand for what these arguments of Megatron-LM choose.

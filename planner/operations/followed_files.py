@@ -102,11 +102,11 @@ def named_file(words: Sequence[str], where: str) -> NamedFile | None:
         left = count if UNKNOWN in said["num_processes"] else ""
         return NamedFile("accelerate", flags.values_of("config-file")[0], tuple(over), trainer, open_devices=left)
     config = next((value for name in ("deepspeed-config", "deepspeed") for value in trainer.values_of(name)[:1]), "")
-    count = devices or _deepspeed_devices(flags)
+    devices = devices or _deepspeed_devices(flags)
     if config:
-        return NamedFile("deepspeed", config, (), trainer, count)
+        return NamedFile("deepspeed", config, (), trainer, devices)
     built = configuration(trainer) if "deepspeed" in starts else None
-    return None if built is None else NamedFile("deepspeed", where, (), trainer, count, own_text=built)
+    return None if built is None else NamedFile("deepspeed", where, (), trainer, devices, own_text=built)
 
 
 def followed_job(
