@@ -56,7 +56,7 @@ _GPT2 = "gpt2"
 _NO_DECODER = ("Gemma2", "Gemma3", "Llama4", "SSM", "Base", "NVIDIAMamba", "NemotronH", "Hyena", "T5", "Bert", "Mega",
                "Llama31NemotronUltra", "Llama33NemotronSuper", "Llama31NemotronNano", "CodecMamba", "HF")  # fmt: skip
 """Families of classes with layers that Megatron-LM's arguments do not say."""
-_GEMMA = {
+_GEMMA: dict[str, dict[str, Any]] = {
     "Gemma2Config": {"model_type": "gemma2"},
     "Gemma3Config": {"model_type": "gemma3_text", "sliding_window_pattern": 6},
 }

@@ -88,6 +88,19 @@ def test_other_models_of_the_forks_are_refused_by_name(flag: str) -> None:
         job(f"{ENGINE} {flag}")
 
 
+@pytest.mark.parametrize(
+    ("words", "experts"),
+    [
+        ("--first-k-dense-replace -1 --moe-layer-freq -1", [True] * 4),
+        ("--first-k-dense-replace 2 --moe-layer-freq -1", [False, False, True, True]),
+    ],
+)
+def test_minus_one_of_mindspeed_leaves_no_layer_dense(words: str, experts: list[bool]) -> None:
+    read = job(f"export HCCL_CONNECT_TIMEOUT=1\ntorchrun pretrain_gpt.py {MODEL} --num-experts 4 {words}")
+    kinds = read.model.layer_kinds
+    assert [kinds[kind].moe is not None for kind in read.model.layer_kind_sequence()] == experts
+
+
 CHAT = (
     "OUT=$1\ndeepspeed main.py --model_name_or_path meta-llama/Llama-2-7b-hf --per_device_train_batch_size 4"
     " --max_seq_len 512 --gradient_accumulation_steps 2 --gradient_checkpointing --zero_stage $2 --deepspeed"
@@ -104,6 +117,16 @@ def test_deepspeed_chat_builds_its_own_file(tmp_path: Path) -> None:
     assert not read.arguments.unknown
     with pytest.raises(MeshwrightError, match="zero-stage"):
         read_script(SaidScript("chat.sh", sent=CHAT, devices=8))
+
+
+def test_deepspeed_chat_trains_adapters_alone() -> None:
+    text = CHAT.replace("--offload", "--lora_dim 128 --lora_module_name layers. --only_optimize_lora")
+    training = read_script(SaidScript("c.sh", sent=text, arguments=("/o", "3"), devices=8)).workload["training"]
+    assert (training["kind"], training["rank"], len(training["targets"])) == ("lora", 128, 7)
+    both = read_script(
+        SaidScript("c.sh", sent=text.replace("--only_optimize_lora", ""), arguments=("/o", "3"), devices=8)
+    )
+    assert any(line.startswith("--lora-dim 128") for line in both.arguments.not_modelled)
 
 
 def test_a_trainer_with_arguments_of_its_own_is_named() -> None:
