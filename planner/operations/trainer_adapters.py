@@ -4,7 +4,8 @@ TRL ``ModelConfig``: ``--use_peft`` with ``--lora_r`` (16) and ``--lora_target_m
 ``--finetuning_type lora`` with ``--lora_rank`` (8) and ``--lora_target`` (all).  Where TRL names no matrices, PEFT
 takes those of the architecture (utils/constants.py: q_proj and v_proj for Llama, Mistral, Qwen2).  DeepSpeed-Chat
 replaces every linear layer below ``--lora_module_name`` (dschat/utils/module/lora.py:89-104), and trains nothing else
-with ``--only_optimize_lora``.  Of any other switch, such as ``--use_lora``, rank and matrices must be written; else nothing is guessed and it is told by name.
+with ``--only_optimize_lora``.  Of any other switch, such as ``--use_lora``, rank and matrices must be written; else
+nothing is guessed and it is told by name.
 """
 
 from __future__ import annotations
