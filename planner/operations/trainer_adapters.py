@@ -31,7 +31,7 @@ _MATRICES: dict[str, tuple[AdapterTarget, ...]] = {
     **dict.fromkeys(("gate_up_proj",), ("gate", "up")),
     **dict.fromkeys(("all", "all-linear"), EVERY_TARGET),
 }
-_WHOLE_LAYERS = (["decoder.layers."], ["layers."], ["model.layers."], [])
+_WHOLE_LAYERS: tuple[list[str], ...] = (["decoder.layers."], ["layers."], ["model.layers."], [])
 """Of ``--lora_module_name``: all layers of a decoder; the first is the default."""
 _USUAL_TRL: tuple[AdapterTarget, ...] = ("q", "v")
 
