@@ -148,7 +148,7 @@ def job_of_launch(  # noqa: PLR0917  # the parts of one script
         raise DocumentInvalid(f"the arguments do not describe a possible model: {message}", where=where) from None
     flags.finish()
     assumed = derive(flags, model, workload, strategy, num_devices)
-    if software in ("megatron", "mindspeed"):  # DeepSpeed's pipeline engine balances what does not divide
+    if "deepspeed" not in software:  # DeepSpeed's pipeline engine balances what does not divide
         assumed += uneven(model.num_layers, strategy, chunk_layers)
     return LaunchJob(
         model,
