@@ -45,7 +45,7 @@ def plan(payload: Payload, watch: Watch) -> bytes:
 def estimate(payload: Payload, watch: Watch) -> bytes:
     """One strategy's plan, fitting or not."""
     problem = Problem.model_validate(payload["problem"])
-    given = {name: payload[name] for name in ("strategy", "chunk_layers")}
+    given = {name: payload[name] for name in ("strategy", "chunk_layers", "launched")}
     found = ESTIMATE.work(_session(watch), EstimateRequest(question=problem, **given))
     return _json(
         {
