@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planner.answers.fleet.answer import (
+    BlockNodes,
     Change,
     FleetCurve,
     JobAllocation,
@@ -93,6 +94,9 @@ def pool_uses(told: Told, end_s: float) -> tuple[PoolUse, ...]:
             one_node_more=_node_gain(told, at, end_s) if at < MOST_ASKED else None,
             blocks_touched=touched[at],
             devices_per_node=pool.devices_per_node,
+            blocks=tuple(
+                BlockNodes(name=name, nodes=nodes) for name, nodes in zip(pool.block_names, pool.blocks, strict=True)
+            ),
         )
         for at, pool in enumerate(told.pools)
     )

@@ -131,17 +131,19 @@ def throughput_curve(
     price_per_device_hour: float | None = None,
     known: Callable[[Problem], Plan | None] = lambda _problem: None,
     keep: Callable[[Plan], Any] = lambda _plan: None,
+    stop: Callable[[], bool] | None = None,
 ) -> Throughput:
     """The curve over parts of the problem's cluster.
 
     ``most_s``: the most for one search of one row.  ``known``: a stored proof; ``keep`` stores a new plan.
+    ``stop``: asked often while searching; True ends the search as the end of the budget does.
     """
     end_s, longest_s = time.monotonic() + budget_s, float("inf") if most_s is None else most_s
     rows = [_Row(count) for count in device_counts]
     # Large allocations first: they fit, and are quick; a small one may need all the time that is left.
     for row in sorted(rows, key=lambda each: -each.count):
-        _ask(row, problem, min(max(end_s - time.monotonic(), 0.01), budget_s / 2, longest_s), seed, known)
-    _close(rows, end_s, longest_s, seed)
+        _ask(row, problem, min(max(end_s - time.monotonic(), 0.01), budget_s / 2, longest_s), seed, known, stop)
+    _close(rows, end_s, longest_s, seed, stop)
     for row in rows:
         if row.plan is not None and row.is_new:
             keep(row.plan)
@@ -149,7 +151,14 @@ def throughput_curve(
     return Throughput(points=points, undecided=sum(point.fits is None for point in points))
 
 
-def _ask(row: _Row, problem: Problem, limit_s: float, seed: int, known: Callable[[Problem], Plan | None]) -> None:
+def _ask(
+    row: _Row,
+    problem: Problem,
+    limit_s: float,
+    seed: int,
+    known: Callable[[Problem], Plan | None],
+    stop: Callable[[], bool] | None,
+) -> None:
     """Give the row its stored proof or a quick plan, or the reason why it has none."""
     from planner.answers.throughput.quick_plan import quick_plan
 
@@ -158,7 +167,7 @@ def _ask(row: _Row, problem: Problem, limit_s: float, seed: int, known: Callable
         row.part = problem.model_copy(update={"cluster": scale_cluster(problem.cluster, row.count)})
         row.plan = known(untargeted(row.part))
         if row.plan is None:
-            row.plan, row.is_new = quick_plan(untargeted(row.part), limit_s, seed), True
+            row.plan, row.is_new = quick_plan(untargeted(row.part), limit_s, seed, stop), True
         return
     except BudgetSpent:
         reason = UNDECIDED
@@ -169,7 +178,7 @@ def _ask(row: _Row, problem: Problem, limit_s: float, seed: int, known: Callable
     row.why_not = ThroughputPoint(name=name, num_devices=row.count, fits=fits, reason=reason)
 
 
-def _close(rows: Sequence[_Row], end_s: float, longest_s: float, seed: int) -> None:
+def _close(rows: Sequence[_Row], end_s: float, longest_s: float, seed: int, stop: Callable[[], bool] | None) -> None:
     """Spend what is left of the time on the whole spaces of the rows with wide gaps, fair shares at a time."""
     from planner.answers.throughput.quick_plan import closer_plan
 
@@ -177,9 +186,9 @@ def _close(rows: Sequence[_Row], end_s: float, longest_s: float, seed: int) -> N
     while waiting := worth_closing([row.point(None) for row in rows], range(len(rows)), over):
         for position, at in enumerate(waiting):
             left_s, plan = end_s - time.monotonic(), rows[at].plan
-            if left_s < LEAST_S or plan is None:
+            if left_s < LEAST_S or plan is None or (stop is not None and stop()):
                 return
             share_s = shares_s(len(waiting) - position, left_s)
-            rows[at].plan, more = closer_plan(plan, min(share_s, longest_s), seed)
+            rows[at].plan, more = closer_plan(plan, min(share_s, longest_s), seed, stop)
             if not more or share_s >= longest_s:
                 over.add(at)
