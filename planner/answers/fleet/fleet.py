@@ -43,8 +43,13 @@ def share(
     start_s = time.monotonic()
     held = holdings(question, pools)
     _check(question, pools)
+    former = question.before.curves if question.before else ()
+    known_sizes = {curve.key: {row.nodes for row in curve.rows} for curve in former}
     wanted = [
-        {at: sizes(job, f"/jobs/{place}", pools[at], held[place], at) for at in problems[place]}
+        {
+            at: sizes(job, f"/jobs/{place}", pools[at], held[place], at, known_sizes.get(problem.problem_id, ()))
+            for at, problem in problems[place].items()
+        }
         for place, job in enumerate(question.jobs)
     ]
     running = [_own_row(question, place, held[place], pools, plan) for place in range(len(question.jobs))]
@@ -53,7 +58,6 @@ def share(
         for place, own in enumerate(problems)
         for at, problem in own.items()
     ]
-    former = question.before.curves if question.before else ()
     tell = progress or (lambda *_said: None)
     asking = Asking(question.seed, known, keep, stop, lambda done, wanted: tell("speeds", done, wanted))
     curves = fleet_curves(asked, former, budget_s=question.budget_s, asking=asking)

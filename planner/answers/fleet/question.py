@@ -47,6 +47,9 @@ class FleetJob(Document):
     device_counts: tuple[Count, ...] = Field(
         default=(), max_length=64, description="sizes to consider; empty = powers of two of nodes, and both ends"
     )
+    between: bool = Field(
+        default=False, description="without device_counts also 3, 6, 12, ... nodes: twice as many speeds to find"
+    )
     compact: bool = Field(default=False, description="its nodes lie in as few blocks as so many nodes need")
     tokens_to_go: float | None = Field(default=None, gt=0, description="tokens that it still has to train")
     deadline_hours: float | None = Field(default=None, gt=0, description="from now; needs tokens_to_go")
