@@ -85,7 +85,7 @@ def sizes(  # all that decides them
             wanted |= {3 << power for power in range(high.bit_length())}
         if not known or high in known or high < pool.num_nodes:
             wanted.add(high)
-    if holding is not None and holding.pool == at:
+    if holding is not None and holding.whole and holding.pool == at:
         wanted.add(len(holding.nodes))
     return frozenset(nodes for nodes in wanted if low <= nodes <= high and nodes > 0)
 

@@ -19,7 +19,6 @@ from planner.answers.throughput.closing import LEAST_S, shares_s, with_reasons, 
 from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
 from planner.plan.plan import Plan
 from planner.question.problem import Objective, Problem
-from planner.search.device_counts import slowest_allowed_s
 from profiles.document import Document
 from profiles.scaling import scale_cluster
 
@@ -77,6 +76,9 @@ def untargeted(problem: Problem) -> Problem:
 
 def measured_point(name: str, asked: Problem, plan: Plan, price_per_device_hour: float | None) -> ThroughputPoint:
     """The row of a plan of ``untargeted(asked)``; without a price of its own the objective's, then the cluster's."""
+    # Here, because it brings the whole search: who has the rows of an earlier answer needs none.
+    from planner.search.device_counts import slowest_allowed_s
+
     num_devices = asked.cluster.num_devices
     prices = price_per_device_hour, asked.objective.price_per_device_hour, asked.cluster.price_per_device_hour
     hourly = next((price for price in prices if price is not None), None)

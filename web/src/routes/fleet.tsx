@@ -46,38 +46,40 @@ export function FleetScreen() {
   const held = useFileDrop((files) => void take(files));
   const shown = useQuery({ ...fleetQuery(answer), enabled: answer !== "" });
   return (
-    <div className={styles.screen} data-held={held}>
+    <>
       <PageHead title="Share a fleet" />
-      <FleetFile
-        file={file}
-        open={open}
-        onOpen={setOpen}
-        onChange={write}
-        onFiles={(files) => void take(files)}
-        onShare={() => share(file)}
-        isPending={sharing.isPending}
-      />
-      {sharing.error && <ProblemNotice error={sharing.error} />}
-      {answer === "" ? (
-        <Empty title="Who gets which nodes?">
-          <p>
-            A fleet file names pools of nodes and the jobs that want them. Write one above, drop it here, or
-            take the example.
-          </p>
-        </Empty>
-      ) : shown.error ? (
-        <ProblemNotice error={shown.error} onRetry={() => void shown.refetch()} />
-      ) : shown.data ? (
-        <>
-          <Answer fleet={shown.data} />
-          <AskAgain
-            disabled={file.trim() === "" || sharing.isPending}
-            onAsk={(lost, fewest) => share(again(file, { former: answer, lost, fewest }))}
-          />
-        </>
-      ) : (
-        <Loading label="answer" height={480} lines={8} />
-      )}
-    </div>
+      <div className={styles.screen} data-held={held}>
+        <FleetFile
+          file={file}
+          open={open}
+          onOpen={setOpen}
+          onChange={write}
+          onFiles={(files) => void take(files)}
+          onShare={() => share(file)}
+          isPending={sharing.isPending}
+        />
+        {sharing.error && <ProblemNotice error={sharing.error} />}
+        {answer === "" ? (
+          <Empty title="Who gets which nodes?">
+            <p>
+              A fleet file names pools of nodes and the jobs that want them. Write one above, drop it here, or
+              take the example.
+            </p>
+          </Empty>
+        ) : shown.error ? (
+          <ProblemNotice error={shown.error} onRetry={() => void shown.refetch()} />
+        ) : shown.data ? (
+          <>
+            <Answer fleet={shown.data} />
+            <AskAgain
+              disabled={file.trim() === "" || sharing.isPending}
+              onAsk={(lost, fewest) => share(again(file, { former: answer, lost, fewest }))}
+            />
+          </>
+        ) : (
+          <Loading label="answer" height={480} lines={8} />
+        )}
+      </div>
+    </>
   );
 }
