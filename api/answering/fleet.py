@@ -15,7 +15,7 @@ from anyio import to_thread
 from fastapi import Response
 
 from api.access.auth import Caller
-from api.answering.plan_response import job_response, once
+from api.answering.plan_response import APPLIED, job_response, once
 from api.errors import ServiceBusy, refused_by_checker
 from api.http.conditional import FOR_EVER, etag
 from api.http.problem_responses import AnswerRefused
@@ -50,7 +50,9 @@ async def fleet_answer(service: Service, asked: AskedFleet) -> Response:
     found = await once(asked.keyed, asked.begin, lambda: _outcome(service, asked), _named)
     if isinstance(found, IdempotencyRecord):
         return await _replayed(service, found)
-    return job_response(found) if isinstance(found, JobRecord) else await fleet_response(service, found)
+    if isinstance(found, JobRecord):
+        return job_response(found, APPLIED if asked.as_job else {})
+    return await fleet_response(service, found)
 
 
 async def fleet_response(service: Service, fleet_id: str, more: dict[str, str] | None = None) -> Response:
@@ -80,7 +82,9 @@ async def _replayed(service: Service, record: IdempotencyRecord) -> Response:
 
 async def _outcome(service: Service, asked: AskedFleet) -> str | JobRecord:
     """The id of the fleet that answers, or the job that will."""
-    known = None if service.jobs is None else await to_thread.run_sync(service.jobs.find, asked.request)
+    known = None
+    if service.jobs is not None:
+        known = await to_thread.run_sync(service.jobs.find, asked.request, asked.caller.owner)
     if known is not None:
         if known.status == "succeeded" and known.error is not None:
             raise AnswerRefused(known.error)

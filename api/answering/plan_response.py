@@ -30,6 +30,8 @@ from planner.store.records import IdempotencyRecord
 SOURCE = "Meshwright-Source"
 POLL_AFTER_S = 2
 T = TypeVar("T")
+APPLIED = {"Preference-Applied": "respond-async"}
+"""RFC 7240, section 3: that a job is the answer because one was asked for."""
 
 
 def wants_job(prefer: str | None) -> bool:
@@ -52,7 +54,9 @@ class Asked:
 async def answer(service: Service, asked: Asked, *, join: bool) -> Response:
     """The response to a resolved question."""
     outcome = await once(asked.keyed, asked.begin, lambda: _outcome(service, asked), _named, join=join)
-    return await replay(service, outcome) if isinstance(outcome, IdempotencyRecord) else _response(outcome)
+    if isinstance(outcome, IdempotencyRecord):
+        return await replay(service, outcome)
+    return _response(outcome, APPLIED if asked.as_job else {})
 
 
 async def once(
@@ -142,5 +146,5 @@ def _named(outcome: Answer | JobRecord) -> dict[str, Any]:
     return {"plan_id": outcome.plan_id} if isinstance(outcome, Answer) else {"job_id": outcome.id}
 
 
-def _response(outcome: Answer | JobRecord) -> Response:
-    return plan_response(outcome) if isinstance(outcome, Answer) else job_response(outcome)
+def _response(outcome: Answer | JobRecord, applied: Mapping[str, str]) -> Response:
+    return plan_response(outcome) if isinstance(outcome, Answer) else job_response(outcome, applied)

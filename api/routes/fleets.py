@@ -12,6 +12,7 @@ from api.access.auth import Planner, Reader
 from api.answering.fleet import AskedFleet, fleet_answer, fleet_response
 from api.answering.plan_response import wants_job
 from api.http.conditional import FOR_EVER, not_modified
+from api.http.departures import while_connected
 from api.http.openapi import problems
 from api.http.request_body import read_file
 from api.jobs.board import FleetRequest
@@ -42,7 +43,8 @@ async def create_fleet(
     resolved = await to_thread.run_sync(fleet_request, service, question)
     keyed = None if key is None else keyed_request(service, caller, HEADER_SPACE + key, question)
     begin = partial(service.audit.begin, request, caller)
-    return await fleet_answer(service, AskedFleet(caller, resolved, keyed, wants_job(prefer), begin))
+    asked = AskedFleet(caller, resolved, keyed, wants_job(prefer), begin)
+    return await while_connected(request, fleet_answer(service, asked))
 
 
 @router.get(

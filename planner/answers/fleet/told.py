@@ -174,7 +174,8 @@ def _why_not(told: Told, job: int, end_s: float, *, ask: bool) -> str:
         taken = told.taken(other)
         if taken is not None:
             left[taken.choice.pool] -= taken.choice.nodes
-    need = f"it needs {least.choice.nodes:,} nodes at the least, and {max(left.values()):,} are left"
+    few, spare = least.choice.nodes, max(left.values())
+    need = f"it needs {few:,} node{'s' * (few != 1)} at the least, and {spare:,} {'is' if spare == 1 else 'are'} left"
     if not ask:
         return need
     must = tuple(run or at == job for at, run in enumerate(told.tables.must_run))

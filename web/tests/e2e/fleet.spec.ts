@@ -43,7 +43,7 @@ test("a file is shared, what it says of nodes is the API's answer, and a lost no
   await expect(page).not.toHaveURL(new RegExp(`${id}`));
   await expect(page.getByText("2 jobs get 2 of 2 nodes.")).toBeVisible();
   await page.reload();
-  await page.getByText("Fleet file").click();
+  await page.getByText("Fleet file", { exact: true }).click();
   await expect(file).toHaveValue(/lost_nodes: \["n3"\]/);
 });
 
