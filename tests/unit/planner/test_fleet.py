@@ -9,8 +9,9 @@ import pytest
 
 from planner.answers.fleet.answer import Fleet
 from planner.answers.fleet.curves import arrival_s
-from planner.answers.fleet.nodes import fleet_nodes
-from planner.answers.fleet.question import FleetQuestion
+from planner.answers.fleet.nodes import Holding, fleet_nodes
+from planner.answers.fleet.offers import sizes
+from planner.answers.fleet.question import FleetJob, FleetQuestion
 from planner.answers.replan.resharding import resharding
 from planner.answers.throughput.curve import throughput_curve
 from planner.errors import DocumentInvalid, MeshwrightError, NotFound
