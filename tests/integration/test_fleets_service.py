@@ -96,7 +96,7 @@ def test_a_fleet_becomes_a_job_whose_answer_the_same_request_gets(
     assert client.post(f"/v1/jobs/{job['id']}:cancel").json()["status"] == "cancelled"
     assert client.post("/v1/fleets", json=later, headers=LATER).json()["id"] != job["id"]
 
-    # What a worker does with it, in this process; told to stop at once it shares by what is known, which is nothing.
+    # What a worker does with it, in this process.
     assert isinstance(board.heard, FleetRequest)
     request = read_request(board.heard.canonical_json())
     assert request == board.heard
@@ -113,6 +113,13 @@ def test_a_fleet_becomes_a_job_whose_answer_the_same_request_gets(
         kept = found.save(store, message.wall_s)
     assert client.get(f"/v1/fleets/{kept.fleet_id}").json()["jobs"][0]["name"] == "one"
     assert client.get(f"/v1/plans/{found.fleet.jobs[0].plan_id}").status_code == 200
+
+    # Cancelled, it shares by the speeds that are known: here by none.
+    stop.set()
+    ended_early = checked(request, computed(task, payload, Watch(None, stop, told.append)).content)
+    assert isinstance(ended_early, FoundFleet)
+    assert (ended_early.fleet.undecided, ended_early.progress.done) == (2, 0)
+    assert {each.change for each in ended_early.fleet.jobs} == {"waits"}
 
 
 @pytest.mark.thorough  # the test above does in this process what the worker does here

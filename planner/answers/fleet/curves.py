@@ -57,18 +57,25 @@ def fleet_curves(
         counts.setdefault(each.key, set()).update(each.nodes)
     open_keys = [key for key, nodes in counts.items() if nodes - rows.get(key, {}).keys()]
     num_rows = sum(map(len, counts.values()))
-    missing_rows = sum(len(counts[key] - rows.get(key, {}).keys()) for key in open_keys)
+    done = num_rows - sum(len(counts[key] - rows.get(key, {}).keys()) for key in open_keys)
+
+    def answered() -> None:
+        nonlocal done
+        done += 1
+        asking.tell(done, num_rows)
+
+    asking.tell(done, num_rows)
     for place, key in enumerate(open_keys):
-        asking.tell(num_rows - missing_rows, num_rows)
         share_s = max(end_s - time.monotonic(), 0.02) / (len(open_keys) - place)
         missing = sorted(counts[key] - rows.get(key, {}).keys())
-        asked = _asked(questions[key], missing, share_s, asking)
-        missing_rows -= len(missing)
+        asked = _asked(questions[key], missing, share_s, asking, answered)
         rows.setdefault(key, {}).update({row.nodes: row for row in asked})
     return tuple(FleetCurve(key=key, rows=tuple(row for _, row in sorted(rows.get(key, {}).items()))) for key in counts)
 
 
-def _asked(problem: Problem, nodes: Sequence[int], budget_s: float, asking: Asking) -> list[FleetRow]:
+def _asked(
+    problem: Problem, nodes: Sequence[int], budget_s: float, asking: Asking, answered: Callable[[], Any]
+) -> list[FleetRow]:
     per_node = problem.cluster.pools[0].devices_per_node
     plans = dict[str, Plan]()
 
@@ -84,7 +91,14 @@ def _asked(problem: Problem, nodes: Sequence[int], budget_s: float, asking: Aski
 
     counts = [count * per_node for count in nodes]
     curve = throughput_curve(
-        problem, counts, budget_s=budget_s, seed=asking.seed, known=remembered, keep=kept, stop=asking.stop
+        problem,
+        counts,
+        budget_s=budget_s,
+        seed=asking.seed,
+        known=remembered,
+        keep=kept,
+        stop=asking.stop,
+        answered=answered,
     )
     return [_row(count, point, plans) for count, point in zip(nodes, curve.points, strict=True)]
 

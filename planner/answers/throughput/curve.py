@@ -134,17 +134,20 @@ def throughput_curve(
     known: Callable[[Problem], Plan | None] = lambda _problem: None,
     keep: Callable[[Plan], Any] = lambda _plan: None,
     stop: Callable[[], bool] | None = None,
+    answered: Callable[[], Any] = lambda: None,
 ) -> Throughput:
     """The curve over parts of the problem's cluster.
 
     ``most_s``: the most for one search of one row.  ``known``: a stored proof; ``keep`` stores a new plan.
     ``stop``: asked often while searching; True ends the search as the end of the budget does.
+    ``answered`` hears of each row that has its first answer.
     """
     end_s, longest_s = time.monotonic() + budget_s, float("inf") if most_s is None else most_s
     rows = [_Row(count) for count in device_counts]
     # Large allocations first: they fit, and are quick; a small one may need all the time that is left.
     for row in sorted(rows, key=lambda each: -each.count):
         _ask(row, problem, min(max(end_s - time.monotonic(), 0.01), budget_s / 2, longest_s), seed, known, stop)
+        answered()
     _close(rows, end_s, longest_s, seed, stop)
     for row in rows:
         if row.plan is not None and row.is_new:

@@ -59,7 +59,7 @@ def quick_plan(problem: Problem, time_limit_s: float, seed: int = 0, stop: Calla
     Raises NoFeasiblePlan when nothing fits, BudgetSpent when that could not be decided in time.
     """
     end_s = time.monotonic() + time_limit_s
-    candidates = _candidates(problem)
+    candidates = _candidates(problem, stop)
     undecided = False
     for narrow, proof in ((True, PROOF), (False, PROOF_OF_ALL)):
         found, results = _fastest(
@@ -86,7 +86,7 @@ def closer_plan(
     with the bound that this shows.
     """
     end_s = time.monotonic() + time_limit_s
-    candidates = _candidates(plan.problem)
+    candidates = _candidates(plan.problem, None)
     options = SearchOptions(top_k=0, seed=seed, stop=stop)
     found, results = _fastest(candidates, end_s, Incumbent(plan.step_time_s), options, narrow=False)
     more, bound_s = not all(each.complete for each in results), min(each.bound_s for each in candidates)
@@ -105,10 +105,15 @@ def closer_plan(
     return plan.model_copy(update=closer), more
 
 
-def _candidates(problem: Problem) -> list[_Candidate]:
-    """The back-ends that may run the question, the most promising first.  Raises NoFeasiblePlan without one."""
+def _candidates(problem: Problem, stop: Callable[[], bool] | None) -> list[_Candidate]:
+    """The back-ends that may run the question, the most promising first.
+
+    Raises NoFeasiblePlan without one, BudgetSpent where it is to stop: bounds of large spaces take seconds.
+    """
     candidates, refused = list[_Candidate](), list[str]()
     for each in asked_software(problem):
+        if stop is not None and stop():
+            raise BudgetSpent("the search was stopped", hint="ask again")
         own = inside(problem, each)
         wrong = why_not_these_devices(each, problem) or "; ".join(BackEndRules(own).always())
         if wrong:
