@@ -23,6 +23,7 @@ import { readCompareSearch } from "./routes/compare.search";
 import { readFleetSearch } from "./routes/fleet.search";
 import { readJobSearch } from "./routes/job.search";
 import { readJobsSearch } from "./routes/jobs.search";
+import { readModelsSearch } from "./routes/models.search";
 import { readNewPlanSearch } from "./routes/new-plan.search";
 import { readAlternativesSearch } from "./routes/plan/alternatives.search";
 import { readFilesSearch } from "./routes/plan/files.search";
@@ -162,6 +163,14 @@ const compare = createRoute({
   staticData: { crumb: () => "Compare clusters" },
 });
 
+const models = createRoute({
+  getParentRoute: () => root,
+  path: "/models",
+  validateSearch: readModelsSearch,
+  component: lazyRouteComponent(() => import("./routes/models"), "Models"),
+  staticData: { crumb: () => "Models" },
+});
+
 const clusters = createRoute({
   getParentRoute: () => root,
   path: "/clusters",
@@ -193,6 +202,7 @@ const tree = root.addChildren([
   diff,
   compare,
   fleet,
+  models,
   clusters,
   accuracy,
 ]);

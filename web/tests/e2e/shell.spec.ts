@@ -7,6 +7,7 @@ const SCREENS = [
   ["/jobs", "Jobs"],
   ["/compare", "Compare clusters"],
   ["/fleet", "Share a fleet"],
+  ["/models", "Models"],
   ["/clusters", "Clusters & profiles"],
   ["/accuracy", "Accuracy"],
 ] as const;
