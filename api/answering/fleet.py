@@ -26,6 +26,7 @@ from api.service import Service
 from api.solving.results import FoundFleet, read_fleet
 from api.solving.task_runner import TooLong
 from api.wire.jobs import JobRecord
+from api.wire.problem_details import ProblemDetails
 from planner.operations.fleet import FLEET
 from planner.store.records import IdempotencyRecord
 from solver.check import CheckFailed
@@ -70,6 +71,8 @@ def _named(found: str | JobRecord) -> dict[str, Any]:
 async def _replayed(service: Service, record: IdempotencyRecord) -> Response:
     """The first answer again."""
     replayed = {REPLAYED: "true"}
+    if record.problem is not None:
+        raise AnswerRefused(ProblemDetails.model_validate_json(record.problem))
     if record.fleet_id is not None:
         return await fleet_response(service, record.fleet_id, replayed)
     job = await to_thread.run_sync(service.board().get, str(record.job_id))
@@ -108,11 +111,12 @@ async def _now(service: Service, request: FleetRequest) -> FoundFleet | None:
     Raises ServiceBusy where that time is too short and this service runs no jobs.
     """
     limit_s, asked = service.settings.synchronous_s, request.asked
-    budget_s, allocation_s = (
-        min(asked.budget_s, CURVES_PART * limit_s),
-        min(asked.time_limit_s, ALLOCATION_PART * limit_s),
+    capped = asked.model_copy(
+        update={
+            "budget_s": min(asked.budget_s, CURVES_PART * limit_s),
+            "time_limit_s": min(asked.time_limit_s, ALLOCATION_PART * limit_s),
+        }
     )
-    capped = asked.model_copy(update={"budget_s": budget_s, "time_limit_s": allocation_s})
     payload = request.model_copy(update={"asked": capped}).model_dump(mode="json")
     try:
         content = await service.searches.run(FLEET.task, payload, limit_s)

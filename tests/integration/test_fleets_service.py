@@ -78,6 +78,11 @@ def test_a_fleet_is_shared_and_shared_again(client: TestClient) -> None:
     assert client.post("/v1/fleets", json={**ASKED, "seed": 1}, headers=first).status_code == 422
     assert client.get(answer.headers["location"]).text == answer.text
     assert client.get(f"/v1/fleets/{'0' * 64}").status_code == 404
+    held = {"pool": "a100", "nodes": ["n1"]}
+    wrong = {**ASKED, "jobs": [{**JOB, "current": held}, {**JOB, "name": "two", "current": held}]}
+    refused = [client.post("/v1/fleets", json=wrong, headers={"Idempotency-Key": "wrong"}) for _ in range(2)]
+    assert [each.status_code for each in refused] == [422, 422]
+    assert refused[0].json()["detail"] == refused[1].json()["detail"]
 
 
 def test_a_fleet_becomes_a_job_whose_answer_the_same_request_gets(
