@@ -143,7 +143,7 @@ def _list_table(jobs: list[JobRecord]) -> list[RenderableType]:
         )
         for job in jobs
     ]
-    titles = ("|job", "about", "status", "phase", "created (UTC)", ">attempts", "plan or fleet")
+    titles = ("|job", "about", "status", "phase", "created (UTC)", ">attempts", "answer")
     return [table("", titles, rows)] if rows else ["No jobs."]
 
 
