@@ -21,9 +21,9 @@ from planner.plan.plan import Plan
 from planner.question.problem import Objective, Problem
 from profiles.document import Document
 from profiles.scaling import scale_cluster
+from profiles.units import HOUR_S
 
 UNDECIDED = "not decided within the budget"
-HOUR_S = 3600.0
 
 
 class ThroughputPoint(Document):
