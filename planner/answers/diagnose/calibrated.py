@@ -47,7 +47,7 @@ def calibrated_step_s(plan: Plan, calibration: Calibration) -> float | None:
     """The step time of the plan's strategy under the calibration; None where its back-end refuses to predict it."""
     problem = problem_of(plan).model_copy(update={"calibration": calibration.applied()})
     try:
-        return estimated_s(problem, plan.chosen())
+        return estimated_s(plan, problem, plan.chosen())
     except MeshwrightError:
         return None
 

@@ -14,10 +14,16 @@ from planner.search.estimate import estimate
 from planner.strategy.strategy import Strategy
 
 
-def estimated_s(problem: Problem, strategy: Strategy) -> float:
-    """The step time of a strategy, its layers dealt anew, relief where it is needed.  Raises FindingsInvalid."""
-    relieved = strategy.recompute != "none" or strategy.activation_offload
-    return estimate(problem, strategy, relief="where_needed" if relieved else "every").step_time_s
+def estimated_s(plan: Plan, problem: Problem, strategy: Strategy) -> float:
+    """The step time of a strategy, its layers dealt anew.  Raises FindingsInvalid.
+
+    All layers recompute or offload, unless the plan's own relief is kept, and only some of its layers have it.
+    """
+    relief = ("recompute", "activation_offload")
+    kept = all(getattr(strategy, name) == getattr(plan.chosen(), name) for name in relief)
+    partial = any(sum(stage.recompute.num_layers_per_chunk) < stage.layers for stage in plan.stages)
+    some = kept and partial and strategy.recompute != "none"
+    return estimate(problem, strategy, relief="where_needed" if some else "every").step_time_s
 
 
 class Changed:
@@ -39,7 +45,7 @@ class Changed:
         """The step time; None where a rule of the plan's back-end refuses the change, or it divides nothing."""
         try:
             problem, strategy = self._changed(changes)
-            return estimated_s(problem, strategy)
+            return estimated_s(self._plan, problem, strategy)
         except (MeshwrightError, ValueError, ZeroDivisionError):
             return None
 
@@ -52,7 +58,11 @@ class Changed:
             # Validated again: a log may state what no question may.
             workload = problem.workload.model_validate({**problem.workload.model_dump(), **sizes})
             problem = problem.model_copy(update={"workload": workload})
-        strategy = replace(own, **{name: changes[name] for name in changes if name not in sizes and name != "dp"})
+        fields = {name: changes[name] for name in changes if name not in sizes and name != "dp"}
+        if "recompute" in fields:
+            # Megatron-LM's default modules of a selective policy (arguments.py: recompute_modules).
+            fields["recompute_modules"] = ("attention_core",) if fields["recompute"] == "selective" else ()
+        strategy = replace(own, **fields)
         dp = int(changes.get("dp", strategy.dp))
         replicate = strategy.dp_replicate if dp % strategy.dp_replicate == 0 else 1
         microbatches, left = divmod(problem.workload.global_batch_size, strategy.micro_batch_size * dp)

@@ -43,7 +43,7 @@ def diagnose(plan: Plan, files: Sequence[SourceFile]) -> Diagnosis:
         *host_gaps(plan, ranks),
         *unfused_kernels(ranks, operators),
         *drift(evidence.logs),
-        *memory_findings(plan, evidence.logs, memory),
+        *memory_findings(plan, evidence.logs, memory if stated.same_run else ()),
     ]
     calibration = calibration_of(plan, evidence.logs) if stated.same_run else None
     return Diagnosis(

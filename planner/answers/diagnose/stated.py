@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from planner.answers.diagnose.changed import Changed
@@ -80,6 +81,9 @@ def _logged(log: LogRun, plan: Plan) -> dict[str, Any]:
     if "tp" in found and "pp" in found and log.stated.detail:
         # Megatron prints None where the pipeline is not cut into virtual stages.
         found.setdefault("vpp", 1)
+    if stated.num_devices and "dp" not in found and "dp_shard" not in found:
+        groups = prod(int(found.get(name, getattr(strategy, name))) for name in ("tp", "cp", "pp"))
+        found["dp"] = stated.num_devices // groups
     if "dp" in found:
         found = {name: value for name, value in found.items() if not name.startswith("dp_")}
     sizes = ("micro_batch_size", "global_batch_size", "sequence_length")
@@ -159,7 +163,10 @@ def _another_device(plan: Plan, evidence: Evidence) -> Finding | None:
 def _flag(plan: Plan, log: LogRun, name: str, value: object, prediction: Changed) -> Finding:
     wanted = _planned(plan)[name]
     step_s = prediction.step_s({name: value})
-    refused = "" if step_s is not None else "; the cost model cannot tell what it costs"
+    if step_s is None and value is False and name == "overlap_grad_reduce":
+        # Back-ends gather under the forward pass only where they reduce under the backward pass.
+        step_s = prediction.step_s({name: value, "overlap_param_gather": False})
+    refused = "" if step_s is not None else f"; {plan.backend} refuses this combination, so it has no cost here"
     return Finding(
         kind="changed-flag",
         what=f"{name} is {value_words(value)}, the plan has {value_words(wanted)} ({FIELD[name].meaning}){refused}",

@@ -172,5 +172,6 @@ def memory_findings(plan: Plan, logs: Sequence[LogRun], rows: Sequence[MemoryRow
             f" plan says {gib(worst.predicted_bytes)}",
             seconds=None,
             evidence=(f"memory of {len(over)} of {len([row for row in rows if row.measured_bytes])} ranks",),
-            advice="Plan with the calibration below: its memory factor is fitted to this reading",
+            advice="Plan with a margin (`meshwright plan --memory-margin`), or calibrate with several runs:"
+            " `meshwright profile calibrate`",
         )

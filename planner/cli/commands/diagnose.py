@@ -131,9 +131,10 @@ def _tables(found: Diagnosis) -> Iterator[RenderableType]:
         yield heading("Files that say nothing here")
         yield bullets(unused)
     if found.unexplained_s is not None:
-        share = percent(found.unexplained_s / found.predicted_step_s)
-        yield heading("Not explained by what was found")
-        yield bullets([f"{seconds(found.unexplained_s)} a step, {share} of the plan's"])
+        share = percent(abs(found.unexplained_s) / found.predicted_step_s)
+        said = "more than the plan and the findings say" if found.unexplained_s > 0 else "less than the plan says"
+        yield heading("Not explained")
+        yield bullets([f"the step takes {seconds(abs(found.unexplained_s))} {said} ({share} of the plan's step)"])
 
 
 def _headline(found: Diagnosis) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from profiles.importers.kineto.archive import trace_texts
-from profiles.importers.kineto.call_tree import Call, CallTree
+from profiles.importers.kineto.call_tree import Call, CallTree, optimizer_name
 from profiles.importers.kineto.collectives import CollectiveCall, GroupKey, collective_call, is_collective
 from profiles.importers.kineto.events import Arguments, documents
 from profiles.importers.kineto.machine import machine_of
@@ -121,9 +121,11 @@ def _collective(
 
 def _on_host(tree: CallTree) -> Iterator[Activity]:
     order = sorted(range(len(tree.calls)), key=lambda at: (tree.calls[at].start_ns, -tree.calls[at].end_ns))
-    counted: set[int] = set()
+    counted, of_optimizer = set[int](), set[int]()
     for index in order:
         call = tree.calls[index]
+        if call.parent in of_optimizer or optimizer_name(call.name) is not None:
+            of_optimizer.add(index)
         if call.is_annotation:
             if match := _HOST_COLLECTIVE.match(call.name):
                 operation = operation_of(match.group(1)) or "unknown"
@@ -134,8 +136,7 @@ def _on_host(tree: CallTree) -> Iterator[Activity]:
             counted.add(index)
         elif call.name.startswith("aten::"):
             counted.add(index)
-            in_optimizer = tree.context(tree.ancestors(index)).optimizer >= 0
-            name = OPTIMIZER if in_optimizer else _class_of(call.name)
+            name = OPTIMIZER if index in of_optimizer else _class_of(call.name)
             yield Activity("compute", name, call.start_ns, call.end_ns, call.row)
 
 
