@@ -135,7 +135,7 @@ def _other_world(plan: Plan, evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         kind="another-run",
-        what=f"The trace is of {trace.world_size} ranks, the plan of {ranks}",
+        what=f"The trace is of a run on {trace.world_size} devices, the plan is for {ranks}",
         seconds=None,
         evidence=(trace.file_name,),
         advice="What follows compares two different runs. Trace the run that this plan's files start",

@@ -43,7 +43,9 @@ def missing_overlap(plan: Plan, ranks: Sequence[TracedRank]) -> Iterator[Finding
         waited = fmean(parts.waited_s(axis) for parts in steps)
         transfer = shown - waited
         cost_s = transfer - plan.breakdown_s.get(axis, 0.0)
-        if cost_s < WORTH_TELLING * fmean(parts.step_s for parts in steps):
+        # Nothing hides behind computing that the trace does not show.
+        computing_s = fmean(sum(parts.compute_s.values()) for parts in steps)
+        if cost_s < WORTH_TELLING * fmean(parts.step_s for parts in steps) or computing_s < cost_s:
             continue
         if hidden < HIDES_NOTHING * (hidden + transfer):
             yield Finding(
@@ -92,7 +94,7 @@ def unfused_kernels(ranks: Sequence[TracedRank], operators: Sequence[OperatorRow
         return (row[operator].measured_s or 0.0) if operator in row else 0.0
 
     planned_attention = row["attention"].predicted_s if "attention" in row else None
-    if planned_attention and not measured("attention") and measured("softmax"):
+    if planned_attention and not measured("attention") and measured("softmax") > WORTH_TELLING * step_s:
         yield Finding(
             kind="unfused-kernel",
             what="No fused attention kernel ran: softmax is a kernel of its own, and the scores go through memory",
