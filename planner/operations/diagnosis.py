@@ -51,20 +51,22 @@ class DiagnosisQuestion(Document):
 class DiagnosisRequest(PlanRequest, DiagnosisQuestion):
     """A plan, and what its run left."""
 
-    paths: tuple[str, ...] = Field(
-        default=(), max_length=MOST_FILES, description="files of this machine, which a service does not see"
-    )
+
+class DiagnosisHere(DiagnosisRequest):
+    """The same about files of this machine, which are read where they lie; no service takes it."""
+
+    paths: tuple[str, ...] = Field(min_length=1, max_length=MOST_FILES)
 
 
 def _work(session: Session, asked: DiagnosisRequest) -> Diagnosis:
-    plan = session.plan(asked.plan)
+    plan, paths = session.plan(asked.plan), asked.paths if isinstance(asked, DiagnosisHere) else ()
     with tempfile.TemporaryDirectory(prefix="meshwright-run-") as folder:
         sent: list[SourceFile] = []
         for number, file in enumerate(asked.files):
             path = Path(folder) / str(number)
             path.write_bytes(file.content)
             sent.append(SourceFile(path, label=file.name, given_name=file.name))
-        return diagnose(plan, [*sent, *(SourceFile(Path(path)) for path in asked.paths)])
+        return diagnose(plan, [*sent, *(SourceFile(Path(path)) for path in paths)])
 
 
 DIAGNOSIS = Operation(
@@ -81,6 +83,6 @@ DIAGNOSIS = Operation(
     served="view",
     body=DiagnosisQuestion,
     example={"files": [{"name": "train.log", "text": "iteration 10/ 100 | elapsed time per iteration (ms): 812.0 |"}]},
-    reads_files=lambda asked: bool(asked.paths),
+    reads_files=lambda asked: isinstance(asked, DiagnosisHere),
     command="diagnose",
 )

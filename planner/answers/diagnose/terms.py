@@ -22,7 +22,7 @@ PIPELINE = ("pp_bubble", "pp_send")
 _WORDS = {
     "pp": "pipeline: waiting and sends",
     "other": "communication of no axis of the plan",
-    "idle": "gaps: nothing runs",
+    "idle": "gaps: waiting for the host",
 }
 SAME_CLASS = {
     "rope": "rotary",

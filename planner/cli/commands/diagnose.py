@@ -50,11 +50,11 @@ def diagnose(
     The files are read on this machine, also with --server.
     """
     from planner.errors import DocumentInvalid
-    from planner.operations.diagnosis import DIAGNOSIS, DiagnosisRequest
+    from planner.operations.diagnosis import DIAGNOSIS, DiagnosisHere
     from profiles.validation import read_document
 
     said = {"plan": plan, "paths": [str(path) for path in logs]}
-    asked = read_document(DiagnosisRequest, said, "diagnose")
+    asked = read_document(DiagnosisHere, said, "diagnose")
     with opened_service(server, database) as service:
         found = service.call(DIAGNOSIS, asked)
     if calibration_out is not None:
@@ -73,56 +73,18 @@ def diagnose(
 
 def _tables(found: Diagnosis) -> Iterator[RenderableType]:
     from planner.answers.views.words import percent, seconds
-    from planner.cli.render.tables import bullets, facts, heading, table
+    from planner.cli.render.tables import bullets, facts, heading
 
     yield facts(list(_headline(found)))
-    yield heading("What was found, a step")
-    if found.findings:
-        rows = [
-            ("?" if each.seconds is None else seconds(each.seconds), str(each.kind), each.what)
-            for each in found.findings
-        ]
-        yield table("", (">costs", "what", ""), rows)
-        yield bullets([f"{each.kind}: {each.advice}. ({'; '.join(each.evidence)})" for each in found.findings])
-    else:
-        yield bullets(["Nothing: the files show no fault that this knows."])
-    yield heading("Parts of the step")
-    yield table(
-        "",
-        ("part", ">predicted", ">measured", ">hidden", ">of it waiting"),
-        [
-            (each.words, *map(_seconds, (each.predicted_s, each.measured_s, each.hidden_s, each.waiting_s)))
-            for each in found.terms
-        ],
-    )
-    if found.operators:
-        yield heading("Computing by operator")
-        most = found.operators[:MOST_OPERATORS_SHOWN]
-        cells = [(each.operator, _seconds(each.predicted_s), _seconds(each.measured_s)) for each in most]
-        yield table("", ("operator", ">predicted", ">measured"), cells)
-    if found.ranks:
-        yield heading("Traced ranks")
-        slowest = sorted(found.ranks, key=lambda each: -each.own_s)[:MOST_RANKS_SHOWN]
-        yield table(
-            "",
-            (">rank", ">stage", ">step", ">own work", ">communication", ">of it waiting", ">gaps"),
-            [
-                (
-                    str(each.rank),
-                    "?" if each.stage is None else str(each.stage),
-                    *map(_seconds, (each.step_s, each.own_s, each.communication_s, each.waiting_s, each.idle_s)),
-                )
-                for each in sorted(slowest, key=lambda each: each.rank)
-            ],
-        )
+    yield from _findings(found)
+    yield from _parts(found)
+    yield from _ranks(found)
     yield from _memory(found)
     if found.calibration is not None and found.calibrated_step_s is not None:
+        factors = found.calibration.factors.changed()
+        told = ", ".join(f"{name} {value:.4g}" for name, value in sorted(factors.items()))
         yield heading("Calibration")
-        after = seconds(found.calibrated_step_s)
-        factors = ", ".join(
-            f"{name} {value:.4g}" for name, value in sorted(found.calibration.factors.changed().items())
-        )
-        yield bullets([f"with {factors} the plan takes {after}; write it with --calibration-out"])
+        yield bullets([f"with {told} the plan takes {seconds(found.calibrated_step_s)}; --calibration-out writes it"])
     if found.not_measured:
         yield heading("Not measured")
         yield bullets(found.not_measured)
@@ -135,6 +97,58 @@ def _tables(found: Diagnosis) -> Iterator[RenderableType]:
         said = "more than the plan and the findings say" if found.unexplained_s > 0 else "less than the plan says"
         yield heading("Not explained")
         yield bullets([f"the step takes {seconds(abs(found.unexplained_s))} {said} ({share} of the plan's step)"])
+
+
+def _findings(found: Diagnosis) -> Iterator[RenderableType]:
+    from planner.cli.render.tables import bullets, heading, table
+
+    yield heading("What was found, by what it costs a step")
+    if not found.findings:
+        yield bullets(["nothing: the files show no fault that is known here"])
+        return
+    rows = [(_seconds(each.seconds) or "?", str(each.kind), each.what) for each in found.findings]
+    yield table("", (">costs", "finding", "what"), rows)
+    yield heading("What to do")
+    yield bullets([f"{each.kind}: {each.advice} ({'; '.join(each.evidence)})" for each in found.findings])
+
+
+def _parts(found: Diagnosis) -> Iterator[RenderableType]:
+    from planner.cli.render.tables import heading, table
+
+    yield heading("Parts of the step")
+    columns = ("part", ">predicted", ">measured", ">hidden", ">of it waiting")
+    told = [
+        (each.words, *map(_seconds, (each.predicted_s, each.measured_s, each.hidden_s, each.waiting_s)))
+        for each in found.terms
+    ]
+    # Without a trace nothing of it is measured.
+    measured = any(each.measured_s is not None for each in found.terms)
+    yield table("", columns, told) if measured else table("", columns[:2], [row[:2] for row in told])
+    if found.operators:
+        yield heading("Computing by operator")
+        most = found.operators[:MOST_OPERATORS_SHOWN]
+        cells = [(each.operator, _seconds(each.predicted_s), _seconds(each.measured_s)) for each in most]
+        yield table("", ("operator", ">predicted", ">measured"), cells)
+
+
+def _ranks(found: Diagnosis) -> Iterator[RenderableType]:
+    from planner.cli.render.tables import heading, table
+
+    if not found.ranks:
+        return
+    slowest = sorted(found.ranks, key=lambda each: -each.own_s)[:MOST_RANKS_SHOWN]
+    hidden = len(found.ranks) - len(slowest)
+    yield heading("Traced ranks" + (f" (the {len(slowest)} that work longest)" if hidden else ""))
+    cells = [
+        (
+            str(each.rank),
+            "?" if each.stage is None else str(each.stage),
+            *map(_seconds, (each.step_s, each.own_s, each.communication_s, each.waiting_s, each.idle_s)),
+        )
+        for each in sorted(slowest, key=lambda each: each.rank)
+    ]
+    columns = (">rank", ">stage", ">step", ">own work", ">communication", ">of it waiting", ">gaps in own work")
+    yield table("", columns, cells)
 
 
 def _headline(found: Diagnosis) -> Iterator[tuple[str, str]]:

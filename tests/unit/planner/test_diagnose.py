@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from planner.answers.diagnose.document import Diagnosis
 from planner.errors import DocumentInvalid
 from planner.operations.diagnosis import DIAGNOSIS, DiagnosisRequest, RunFile
 from planner.operations.operation import Session
+from planner.operations.plan_reference import full_document
 from planner.plan.plan import Plan
 from planner.question.problem import Constraints, Problem
 from planner.search.estimate import estimate
@@ -21,7 +23,7 @@ from planner.strategy.strategy import Strategy
 from profiles.importers.kineto.activities import Activity
 from profiles.importers.kineto.collectives import GroupKey
 from profiles.importing.source_file import SourceFile
-from tests.command_line import REPOSITORY
+from tests.command_line import REPOSITORY, run_here
 from tests.plan_factory import make_cluster, make_model, make_moe_model, make_plan
 from tests.recorded_runs.plans import run_plan
 from tests.recorded_runs.record import FOLDER, RUNS
@@ -228,3 +230,21 @@ def test_the_operation_takes_texts_and_bytes() -> None:
     assert [each.rank for each in found.ranks] == [1]
     with pytest.raises(ValueError, match="either text or base64"):
         RunFile(name="train.log")
+
+
+def test_a_service_reads_no_files_of_its_own() -> None:
+    with pytest.raises(ValueError, match="paths"):
+        DIAGNOSIS.request.model_validate({"plan": "it", "paths": ["/etc/hostname"]})
+    assert "paths" not in DIAGNOSIS.request.model_fields
+
+
+def test_the_command_reads_files_where_they_lie(tmp_path: Path) -> None:
+    plan, factors = tmp_path / "plan.json", tmp_path / "factors.json"
+    plan.write_text(json.dumps(full_document(plan_of_log())), encoding="utf-8")
+    log = tmp_path / "train.log"
+    log.write_text(log_of_plan(overlap_grad_reduce=False, overlap_param_gather=False), encoding="utf-8")
+    done = run_here("diagnose", str(plan), str(log), "--calibration-out", str(factors))
+    assert done.exit_code == 0, done.stderr
+    assert "overlap_grad_reduce is false" in done.stdout
+    assert "Not measured" in done.stdout
+    assert json.loads(factors.read_text(encoding="utf-8"))["device"] == "test-device"
