@@ -74,7 +74,7 @@ DIAGNOSIS = Operation(
     summary="Why is the real run slower than the plan?",
     description="Predicted and measured side by side, term by term and rank by rank; what was found, by the seconds"
     " that it costs a step; what no file tells; and the calibration that makes the plan agree.\n\nSend training logs"
-    " (Megatron-LM and its relatives, NeMo, nanotron, torchtitan, DeepSpeed) and Kineto traces of one or more ranks.",
+    " (Megatron-LM and its relatives, NeMo, nanotron, torchtitan, DeepSpeed, MaxText) and Kineto traces of one or more ranks.",
     request=DiagnosisRequest,
     answer=Diagnosis,
     work=_work,

@@ -23,7 +23,7 @@ HIDES_NOTHING = 0.15
 GAPS = 0.05
 """Part of a step that idles more than the plan says from which it is told."""
 MORE_KERNELS = 2.0
-POINT_WISE = ("elementwise", "activation", "norm", "rotary", "dropout", "softmax", "copy")
+POINT_WISE = ("elementwise", "activation", "norm", "rotary", "dropout", "copy")
 """Classes that fusing makes shorter."""
 LEAST_READINGS = 9
 DRIFT = 0.05
