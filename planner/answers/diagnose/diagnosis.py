@@ -87,7 +87,7 @@ def _not_measured(
     if not any(log.stated.strategy or log.stated.detail for log in evidence.logs):
         yield "the run's flags: give a log that prints its arguments (Megatron), or its device mesh (torchtitan)"
     if not traced:
-        yield "terms of the step: give a Kineto trace of a rank (torch.profiler with a schedule, profiler.step())"
+        yield "terms of the step: give a Kineto trace of a rank (torch.profiler with CPU and CUDA, profiler.step())"
     elif len(traced) < min(strategy.world_size, 2):
         yield "waiting, slow ranks and links, uneven experts: give the traces of several ranks of the same steps"
     if traced and all(each.trace.on_host for each in traced) and strategy.world_size != 1:

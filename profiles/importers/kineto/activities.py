@@ -52,7 +52,10 @@ class Activity:
 
 @dataclass(slots=True)
 class RankActivities:
-    """The trace of one rank: its steps (the first one left out, where there are others) and what it did."""
+    """The trace of one rank: its steps (the first one left out, where there are others) and what it did.
+
+    No activities: only the host was recorded of a run on devices.
+    """
 
     file_name: str
     rank: int | None
@@ -74,18 +77,20 @@ def read_activities(file: SourceFile) -> Iterator[RankActivities]:
                 reader.take(event, row)
             document.events = []
             reader.tree.nest()
-            found = reader.steps.finish()
+            steps = reader.steps.finish()
             on_host = not reader.kernels and not reader.copies
+            # Host calls that launched kernels which were not recorded say nothing about computing.
+            seen_devices = bool(document.device_properties) and machine.backend != "gloo"
+            recorded = not on_host or not (reader.launches or seen_devices)
+            found = _on_host(reader.tree) if on_host else _on_device(reader)
             yield RankActivities(
                 file_name=file.name,
                 rank=machine.rank,
                 world_size=machine.world_size,
                 device=machine.devices[0] if machine.devices else "",
                 on_host=on_host,
-                steps=found[1:] if len(found) > 1 else found,
-                activities=sorted(
-                    _on_host(reader.tree) if on_host else _on_device(reader), key=lambda each: each.start_ns
-                ),
+                steps=steps[1:] if len(steps) > 1 else steps,
+                activities=sorted(found, key=lambda each: each.start_ns) if recorded else [],
             )
 
 
