@@ -41,7 +41,7 @@ class StatedRun:
 
 def stated_run(plan: Plan, evidence: Evidence) -> StatedRun:
     """Compare the arguments of the first log that has any, and the devices of all files."""
-    log = next((each for each in evidence.logs if each.stated.strategy or each.stated.detail), None)
+    log = next((each for each in evidence.logs if _states(each)), None)
     device = _another_device(plan, evidence)
     findings = [device] if device else []
     as_run_s = None
@@ -50,13 +50,11 @@ def stated_run(plan: Plan, evidence: Evidence) -> StatedRun:
         logged = _logged(log, plan)
         changed = {name: value for name, value in logged.items() if value != _planned(plan)[name]}
         flags = {name: value for name, value in changed.items() if name in FLAGS}
-        differs = [
-            *_other_model(plan, log),
-            *(_words(plan, name, changed[name]) for name in changed if name not in flags),
-        ]
+        model = _other_model(plan, log)
+        differs = [*model, *(_words(plan, name, changed[name]) for name in changed if name not in flags)]
         other = bool(differs)
         prediction = Changed(plan)
-        if changed and not _other_model(plan, log):
+        if changed and not model:
             as_run_s = prediction.step_s(changed)
         if differs:
             findings.append(_another_run(plan, log, differs, prediction.more_s(as_run_s)))
@@ -65,6 +63,11 @@ def stated_run(plan: Plan, evidence: Evidence) -> StatedRun:
         findings.append(ranks)
         other = True
     return StatedRun(tuple(findings), same_run=not other and device is None, as_run_step_s=as_run_s)
+
+
+def _states(log: LogRun) -> bool:
+    first = log.stated
+    return bool(first.strategy or first.detail or first.global_batch_size or first.sequence_length)
 
 
 def _planned(plan: Plan) -> dict[str, Any]:
@@ -78,8 +81,8 @@ def _logged(log: LogRun, plan: Plan) -> dict[str, Any]:
     """The values that the log states, of those that change something."""
     stated, strategy = log.stated, plan.chosen()
     found: dict[str, Any] = {name: stated.strategy[name] for name in (*LAYOUT, *FLAGS) if name in stated.strategy}
-    if "tp" in found and "pp" in found and log.stated.detail:
-        # Megatron prints None where the pipeline is not cut into virtual stages.
+    if "num_layers" in stated.detail:
+        # A block of Megatron's arguments, which has None where the pipeline is not cut into virtual stages.
         found.setdefault("vpp", 1)
     if stated.num_devices and "dp" not in found and "dp_shard" not in found:
         groups = prod(int(found.get(name, getattr(strategy, name))) for name in ("tp", "cp", "pp"))
