@@ -74,13 +74,16 @@ DIAGNOSIS = Operation(
     summary="Why is the real run slower than the plan?",
     description="Predicted and measured side by side, term by term and rank by rank; what was found, by the seconds"
     " that it costs a step; what no file tells; and the calibration that makes the plan agree.\n\nSend training logs"
-    " (Megatron-LM and its relatives, NeMo, nanotron, torchtitan, DeepSpeed, MaxText) and Kineto traces of one or more ranks.",
+    " (Megatron-LM and its relatives, NeMo, nanotron, torchtitan, DeepSpeed, MaxText) and Kineto traces of one or more"
+    " ranks.",
     request=DiagnosisRequest,
     answer=Diagnosis,
     work=_work,
     path="/v1/plans/{plan}/diagnosis",
     method="POST",
     served="view",
+    # Traces are large and changed flags are estimated: it waits with the searches, so that views stay quick.
+    searches=lambda asked: True,
     body=DiagnosisQuestion,
     example={"files": [{"name": "train.log", "text": "iteration 10/ 100 | elapsed time per iteration (ms): 812.0 |"}]},
     reads_files=lambda asked: isinstance(asked, DiagnosisHere),

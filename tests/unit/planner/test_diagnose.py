@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from api.solving import child
+from api.solving.watch import Watch
 from planner.answers.diagnose.axes import PlanAxes
 from planner.answers.diagnose.diagnosis import diagnose
 from planner.answers.diagnose.document import Diagnosis
@@ -248,3 +251,14 @@ def test_the_command_reads_files_where_they_lie(tmp_path: Path) -> None:
     assert "overlap_grad_reduce is false" in done.stdout
     assert "Not measured" in done.stdout
     assert json.loads(factors.read_text(encoding="utf-8"))["device"] == "test-device"
+
+
+def test_a_service_answers_in_a_computing_process() -> None:
+    trace = base64.b64encode((FOLDER / "replicas-no-overlap" / "rank0.json.gz").read_bytes()).decode()
+    payload = {
+        "plan": run_plan(experts=False).model_dump_json(),
+        "files": [{"name": "rank0.json.gz", "base64": trace}],
+    }
+    outcome, content, _ = child.answer("diagnosis", payload, Watch(60.0, threading.Event(), lambda _: None))
+    assert outcome == "done"
+    assert [each["kind"] for each in json.loads(content)["findings"]] == ["missing-overlap"]
