@@ -81,7 +81,6 @@ def log_of_plan(**changes: object) -> str:
 
 
 @pytest.mark.parametrize("name", drawn(list(RUNS), 2))
-@pytest.mark.budget(3)
 def test_the_fault_of_a_recorded_run_is_found_and_nothing_else(name: str) -> None:
     found = of_recording(name)
     assert found.same_run
@@ -99,7 +98,6 @@ def test_the_fault_of_a_recorded_run_is_found_and_nothing_else(name: str) -> Non
     assert "rank" in finding.evidence[0]
 
 
-@pytest.mark.budget(3)
 def test_the_parts_of_a_rank_add_up_to_its_step() -> None:
     found = of_recording("experts-slow-rank")
     total_s = sum(each.measured_s or 0.0 for each in found.terms)
