@@ -66,8 +66,8 @@ def frozen_bytes(
     for table in (cost.layers, cost.embedding, cost.head):
         parts = []
         for kind, parallel in zip(("dense", "expert"), parallels, strict=True):
-            names = (f"{name}_{kind}_bytes" for name in ("frozen", "reference"))
-            frozen, reference = (rows_at(getattr(table, name), key) for name in names)
+            columns = (getattr(table, f"{name}_{kind}_bytes") for name in ("frozen", "reference"))
+            frozen, reference = (rows_at(column, key) for column in columns)
             held = frozen + resident * reference - (copied if table is cost.head and kind == "dense" else 0.0)
             shards = np.where(parallel.zero >= 3, parallel.shards, 1.0), np.maximum(parallel.ranks, 1.0)
             parts.append([held / (each[:, None] if held.ndim > 1 else each) for each in shards])

@@ -33,4 +33,4 @@ def rows_at(table: Array, at: Ints) -> Array:
 def planes_at(table: Array, plane: Ints, at: Ints) -> Array:
     """``table[plane, at]``, as ``rows_at``: [K, A, N] -> [R, N], or [..., N] where the two broadcast."""
     planes, rows, width = table.shape
-    return table.reshape(planes * rows, width).take(plane * rows + at, axis=0)
+    return rows_at(table.reshape(planes * rows, width), plane * rows + at)
