@@ -68,9 +68,9 @@ def frozen_bytes(
         for kind, parallel in zip(("dense", "expert"), parallels, strict=True):
             columns = (getattr(table, f"{name}_{kind}_bytes") for name in ("frozen", "reference"))
             frozen, reference = (rows_at(column, key) for column in columns)
-            held = frozen + resident * reference - (copied if table is cost.head and kind == "dense" else 0.0)
+            whole = frozen + resident * reference - (copied if table is cost.head and kind == "dense" else 0.0)
             shards = np.where(parallel.zero >= 3, parallel.shards, 1.0), np.maximum(parallel.ranks, 1.0)
-            parts.append([held / (each[:, None] if held.ndim > 1 else each) for each in shards])
+            parts.append([whole / (each[:, None] if whole.ndim > 1 else each) for each in shards])
         here.append(parts[0][0] + parts[1][0])
         least.append(parts[0][1] + parts[1][1])
     if copy_bytes:
