@@ -55,8 +55,14 @@ class PartitionTables:
 
     def in_order(self) -> PartitionTables:
         """The same, every table in C order."""
-        costs = map(np.ascontiguousarray, (self.add, self.peak, self.tail1, self.tail2))
-        return PartitionTables(*costs, low=self.low, more=tuple(map(np.ascontiguousarray, self.more)))
+        return replace(
+            self,
+            add=np.ascontiguousarray(self.add),
+            peak=np.ascontiguousarray(self.peak),
+            tail1=np.ascontiguousarray(self.tail1),
+            tail2=np.ascontiguousarray(self.tail2),
+            more=tuple(map(np.ascontiguousarray, self.more)),
+        )
 
     @property
     def num_stages(self) -> int:
