@@ -28,6 +28,7 @@ from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import Search
 from planner.search.find import OPTIMAL_GAP
+from planner.search.ground import Grounds
 from planner.search.options import Incumbent, SearchOptions
 from planner.search.search_result import SearchResult
 from planner.search.spelled import as_spelled
@@ -49,6 +50,8 @@ class _Candidate:
     hardware: Hardware
     bound_s: float
     """No strategy of its whole space is faster."""
+    grounds: Grounds
+    """What the searches of one question have in common."""
 
 
 def quick_plan(problem: Problem, time_limit_s: float, seed: int = 0) -> Plan:
@@ -100,7 +103,7 @@ def closer_plan(plan: Plan, time_limit_s: float, seed: int = 0) -> tuple[Plan, b
 
 def _candidates(problem: Problem) -> list[_Candidate]:
     """The back-ends that may run the question, the most promising first.  Raises NoFeasiblePlan without one."""
-    candidates, refused = list[_Candidate](), list[str]()
+    candidates, refused, grounds = list[_Candidate](), list[str](), Grounds()
     for each in asked_software(problem):
         own = inside(problem, each)
         wrong = why_not_these_devices(each, problem) or "; ".join(BackEndRules(own).always())
@@ -108,7 +111,7 @@ def _candidates(problem: Problem) -> list[_Candidate]:
             refused.append(f"{each.name}: {wrong}")
         else:
             hardware = problem_hardware(own)
-            candidates.append(_Candidate(each, own, hardware, _bound_s(own, hardware)))
+            candidates.append(_Candidate(each, own, hardware, _bound_s(own, hardware, grounds), grounds))
     if not candidates:
         raise NoFeasiblePlan(
             f"no back-end can run a plan of this problem, whatever the strategy: {'; '.join(refused)}",
@@ -133,7 +136,8 @@ def _fastest(
         if each.bound_s >= incumbent.step_time_s:
             break
         left_s = max(end_s - time.monotonic(), 0.01)
-        search = Search(own, each.hardware, SearchOptions(top_k=0, time_limit_s=left_s, seed=seed))
+        options = SearchOptions(top_k=0, time_limit_s=left_s, seed=seed, grounds=each.grounds)
+        search = Search(own, each.hardware, options)
         search.incumbent, search.near = incumbent, 1.0
         results.append(search.run())
         best = results[-1].best
@@ -151,9 +155,9 @@ def narrowed(constraints: Constraints) -> Constraints:
     return constraints.model_copy(update={"pins": pins, "forbids": tuple(sorted(forbids))})
 
 
-def _bound_s(problem: Problem, hardware: Hardware) -> float:
+def _bound_s(problem: Problem, hardware: Hardware, grounds: Grounds) -> float:
     """The smallest bound over everything that the whole space shares; infinity where nothing can fit."""
-    return Search(problem, hardware, SearchOptions(top_k=0)).waves.least_bound_s
+    return Search(problem, hardware, SearchOptions(top_k=0, grounds=grounds)).waves.least_bound_s
 
 
 def _plan(problem: Problem, found: _Candidate, result: SearchResult, bound_s: float, proof: str) -> Plan:
