@@ -29,7 +29,6 @@ from planner.predict.cost.layer import (
 )
 from planner.predict.cost.payload import vocabulary_bytes
 from planner.predict.cost.reference_model import reference_end, reference_layers, with_reference
-from planner.predict.cost.short_axis import rows_at
 from planner.predict.cost.towers import add_towers
 from planner.predict.cost.two_sequences import encoder_end_bytes, keys_by_kind, widths_of
 from planner.predict.layer_keys import LayerKeys
@@ -136,7 +135,8 @@ class ModelCost:
     def of_layers(self, key: Ints, kind_counts: Array) -> Array:
         """Part of the model's dense parameters that its layers have: [R]."""
         ends = self.embedding.dense_parameters[key] + self.head.dense_parameters[key]
-        return np.asarray(1.0 - ends / np.maximum(ends + rows_at(self.layers.dense_parameters, key) @ kind_counts, 1.0))
+        whole = ends + self.layers.dense_parameters.take(key, axis=0) @ kind_counts
+        return np.asarray(1.0 - ends / np.maximum(whole, 1.0))
 
 
 def model_cost(
