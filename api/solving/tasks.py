@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from api.solving.watch import Watch
 from planner.operations.estimate import ESTIMATE, EstimateRequest
@@ -23,9 +23,6 @@ from planner.plan.plan import Plan
 from planner.question.problem import Problem
 from planner.search.options import SearchOptions
 from profiles.document import Document, canonical_json
-
-if TYPE_CHECKING:
-    from planner.search.ground import Grounds
 
 Payload = Mapping[str, Any]
 
@@ -40,7 +37,7 @@ def plan(payload: Payload, watch: Watch) -> bytes:
     from planner.search.find import find_plan
 
     request = PlanRequest.model_validate(payload)
-    options = replace(request.search_options(), stop=watch.stop.is_set, grounds=_grounds())
+    options = replace(request.search_options(), stop=watch.stop.is_set)
     found = find_plan(request.problem, options, watch.report)
     return _document(_proved(found, request.problem))
 
@@ -205,19 +202,11 @@ def _in_order(data: Any) -> bytes:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
-@cache
-def _grounds() -> Grounds:
-    """What this process keeps between the questions that it is asked."""
-    from planner.search.ground import Grounds
-
-    return Grounds()
-
-
 def _session(watch: Watch, plan: Callable[[str], Plan] = nothing_stored) -> Session:
     """A computing process: it opens no database, and proves new plans."""
     return Session(
         plan,
-        search=SearchOptions(top_k=0, grounds=_grounds()),
+        search=SearchOptions(top_k=0),
         progress=watch.check,
         keep=lambda made, _wall_s: _proved(made, made.problem),
     )

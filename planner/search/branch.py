@@ -19,6 +19,7 @@ import numpy as np
 from planner.predict.candidate import Candidate
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.model_cost import ModelCost
+from planner.predict.cost.row_cost import CostModel
 from planner.question.problem import Problem
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.backend_rules import BackEndRules
@@ -27,7 +28,6 @@ from planner.search.core_waves import CoreWaves, Wave
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.dealt_later import Collected, DealtLater, Met
 from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, EarlyRules, KeptVerdicts
-from planner.search.ground import Ground
 from planner.search.leaves import Leaves
 from planner.search.line_split import LeftOpen
 from planner.search.look_ahead import JUST_ABOVE, guesses_s, plain_part, promising_cores, promising_layouts
@@ -55,8 +55,8 @@ class Search:
         self.problem = problem
         self.options = options
         self.progress = progress
-        self._ground = (options.grounds.of if options.grounds else Ground)(problem, hardware)
-        self.costs = self._ground.costs
+        self.space = Space(problem, hardware.num_devices)
+        self.costs = CostModel(problem.model, problem.workload, hardware, self.space.reliefs)
         self.rules = split_rules(problem, hardware)
         self.limits = MemoryLimits(self.rules.limit_bytes, self.rules.host_limit_bytes)
         self.backend_rules = BackEndRules(problem)
@@ -94,7 +94,7 @@ class Search:
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
         """Search for a candidate faster than ``cutoff_s``."""
         result = self.result
-        result.bounded = int(self._ground.leaf_counts.sum())
+        result.bounded = int(self._leaf_counts.sum())
         self.descend_waves(cutoff_s)
         self._deal_later(cutoff_s)
         result.refused = self.space.pruned
@@ -114,20 +114,20 @@ class Search:
         return result
 
     @cached_property
-    def space(self) -> Space:
-        """The strategies that there are."""
-        return self._ground.space()
-
-    @property
     def waves(self) -> CoreWaves:
         """All cores with their costs and bounds."""
-        return self._ground.waves
+        return CoreWaves(self.costs, self.space.cores, self.rules.limit_bytes)
+
+    @cached_property
+    def _leaf_counts(self) -> Ints:
+        """Complete strategies under each core."""
+        return self.space.leaf_counts(self.space.cores)
 
     def descend_waves(self, cutoff_s: float) -> None:
         """Descend into the cores, a wave at a time, until no later core can be the best plan or an alternative."""
         number = 0
         while (wave := self.waves.wave(number)) is not None:
-            here = self._ground.leaf_counts[wave.index]
+            here = self._leaf_counts[wave.index]
             self.result.pruned[Pruned.NO_ROOM] += int(here[np.isinf(wave.cores.bounds)].sum())
             if not self._descend(wave, here, cutoff_s):
                 return

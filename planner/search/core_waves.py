@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 
 import numpy as np
 
@@ -45,7 +44,6 @@ class CoreWaves:
     def __init__(self, costs: CostModel, cores: StrategyRows, limit_bytes: float) -> None:
         self.costs, self.cores, self.limit_bytes = costs, cores, limit_bytes
         self._known: list[Wave] = []
-        self._lock = Lock()
 
     @cached_property
     def _parts(self) -> list[Ints]:
@@ -65,20 +63,15 @@ class CoreWaves:
     def wave(self, number: int) -> Wave | None:
         """The wave of that number, costed when it is first asked for; None after the last one."""
         parts = self._parts
-        # Several searches may share the waves.
-        with self._lock:
-            while number < len(parts) and len(self._known) <= number:
-                self._known.append(self._costed(len(self._known)))
+        while number < len(parts) and len(self._known) <= number:
+            index = parts[len(self._known)]
+            rows = self.cores if len(parts) == 1 else self.cores.take(index)
+            table, key = self.costs.keyed(rows)
+            bounds = core_bounds(self.costs, rows, (table, key), self.limit_bytes)
+            later = parts[len(self._known) + 1 :]
+            rest_s = float(self._floors_s[later[0]].min()) if later else float("inf")
+            self._known.append(Wave(index, Postponed(rows, key, bounds, table), rest_s))
         return self._known[number] if number < len(parts) else None
-
-    def _costed(self, number: int) -> Wave:
-        """The wave of that number, with costs and bounds."""
-        index, later = self._parts[number], self._parts[number + 1 :]
-        rows = self.cores if len(self._parts) == 1 else self.cores.take(index)
-        table, key = self.costs.keyed(rows)
-        bounds = core_bounds(self.costs, rows, (table, key), self.limit_bytes)
-        rest_s = float(self._floors_s[later[0]].min()) if later else float("inf")
-        return Wave(index, Postponed(rows, key, bounds, table), rest_s)
 
     @property
     def least_bound_s(self) -> float:

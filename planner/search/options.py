@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from planner.search.ground import Grounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +14,6 @@ class SearchOptions:
     ``stop``: asked often while searching; True ends the search as an expired time limit does, best plan and bound kept.
     ``compare``: whether every back-end that was asked gets an answer of its own, or only the fastest one counts.
     ``processes``: 2 lets parts run beside each other (``planner.search.beside``); the answer is the same.
-    ``grounds``: what a process keeps between its questions (``planner.search.ground``); the answer is the same.
     """
 
     top_k: int = 3
@@ -27,7 +22,6 @@ class SearchOptions:
     stop: Callable[[], bool] | None = None
     compare: bool = True
     processes: int = 1
-    grounds: Grounds | None = None
 
 
 @dataclass(slots=True)

@@ -28,7 +28,6 @@ from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import Search
 from planner.search.find import OPTIMAL_GAP
-from planner.search.ground import Grounds
 from planner.search.options import Incumbent, SearchOptions
 from planner.search.search_result import SearchResult
 from planner.search.spelled import as_spelled
@@ -50,8 +49,6 @@ class _Candidate:
     hardware: Hardware
     bound_s: float
     """No strategy of its whole space is faster."""
-    grounds: Grounds
-    """What the searches of one question have in common."""
 
 
 def quick_plan(problem: Problem, time_limit_s: float, seed: int = 0) -> Plan:
@@ -103,7 +100,7 @@ def closer_plan(plan: Plan, time_limit_s: float, seed: int = 0) -> tuple[Plan, b
 
 def _candidates(problem: Problem) -> list[_Candidate]:
     """The back-ends that may run the question, the most promising first.  Raises NoFeasiblePlan without one."""
-    candidates, refused, grounds = list[_Candidate](), list[str](), Grounds()
+    candidates, refused = list[_Candidate](), list[str]()
     for each in asked_software(problem):
         own = inside(problem, each)
         wrong = why_not_these_devices(each, problem) or "; ".join(BackEndRules(own).always())
@@ -111,7 +108,7 @@ def _candidates(problem: Problem) -> list[_Candidate]:
             refused.append(f"{each.name}: {wrong}")
         else:
             hardware = problem_hardware(own)
-            candidates.append(_Candidate(each, own, hardware, _bound_s(own, hardware, grounds), grounds))
+            candidates.append(_Candidate(each, own, hardware, _bound_s(own, hardware)))
     if not candidates:
         raise NoFeasiblePlan(
             f"no back-end can run a plan of this problem, whatever the strategy: {'; '.join(refused)}",
@@ -136,8 +133,7 @@ def _fastest(
         if each.bound_s >= incumbent.step_time_s:
             break
         left_s = max(end_s - time.monotonic(), 0.01)
-        options = SearchOptions(top_k=0, time_limit_s=left_s, seed=seed, grounds=each.grounds)
-        search = Search(own, each.hardware, options)
+        search = Search(own, each.hardware, SearchOptions(top_k=0, time_limit_s=left_s, seed=seed))
         search.incumbent, search.near = incumbent, 1.0
         results.append(search.run())
         best = results[-1].best
@@ -155,9 +151,9 @@ def narrowed(constraints: Constraints) -> Constraints:
     return constraints.model_copy(update={"pins": pins, "forbids": tuple(sorted(forbids))})
 
 
-def _bound_s(problem: Problem, hardware: Hardware, grounds: Grounds) -> float:
+def _bound_s(problem: Problem, hardware: Hardware) -> float:
     """The smallest bound over everything that the whole space shares; infinity where nothing can fit."""
-    return Search(problem, hardware, SearchOptions(top_k=0, grounds=grounds)).waves.least_bound_s
+    return Search(problem, hardware, SearchOptions(top_k=0)).waves.least_bound_s
 
 
 def _plan(problem: Problem, found: _Candidate, result: SearchResult, bound_s: float, proof: str) -> Plan:
