@@ -1,6 +1,6 @@
 """What other packages add to this one: the entry points of a group, without ``importlib.metadata``.
 
-Importing that module (with ``email``, ``zipfile`` and ``inspect``) takes a fifth of ``meshwright --help``.  An entry
+Importing that module (with ``email``, ``zipfile`` and ``inspect``) takes a quarter of ``meshwright --help``.  An entry
 point is a line ``name = module:attribute`` under ``[group]`` in the file ``entry_points.txt`` of an installed
 distribution's folder on the path (https://packaging.python.org/en/latest/specifications/entry-points/).  Where
 distributions may lie elsewhere, in archives or known to another finder, ``importlib.metadata`` is asked.
