@@ -23,19 +23,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from solver.arrays import Array, Ints
+from solver.partition_kernels import beaten, finish, options
 
 Objective = Callable[..., Array]
 """F of the module docstring, element by element over arrays of one length."""
 
 GRID = 64
-MANY_LABELS = 64
-"""Labels that are compared at a time, each with each."""
-EARLIER = np.tri(MANY_LABELS, k=-1, dtype=np.bool_).T
-"""Whether one of them comes before another one."""
 ROUNDING = 1e-12
 """Relative slack of the limits: the same stages summed in another order must not exceed them."""
 REFINEMENTS = 2
@@ -57,6 +52,17 @@ class PartitionTables:
     low: int
     more: tuple[Array, ...] = ()
     """Further sums of the objective, finite wherever ``add`` is."""
+
+    def in_order(self) -> PartitionTables:
+        """The same, every table in C order."""
+        return replace(
+            self,
+            add=np.ascontiguousarray(self.add),
+            peak=np.ascontiguousarray(self.peak),
+            tail1=np.ascontiguousarray(self.tail1),
+            tail2=np.ascontiguousarray(self.tail2),
+            more=tuple(map(np.ascontiguousarray, self.more)),
+        )
 
     @property
     def num_stages(self) -> int:
@@ -84,6 +90,7 @@ def partition(
 
     Exact.  Raises ``TooManyLabels`` once the undominated labels of all stages are more than ``most_labels``.
     """
+    tables = tables.in_order()
     least_sum, *least_more = _finish_sums(tables, tables.add)[:, 0, 0].tolist()
     if not np.isfinite(least_sum):
         return None
@@ -183,28 +190,25 @@ class _Labels:
 
     def take(self, at: Ints) -> _Labels:
         """Some of them."""
-        return _Labels(self.stop[at], self.values[:, at], self.parent[at], self.column[at], self.rank[at])
+        return _Labels(self.stop[at], self.values.take(at, axis=1), self.parent[at], self.column[at], self.rank[at])
 
 
-def _extend(tables: PartitionTables, add: Array, stage: int, labels: _Labels, finish: Array, limit: float) -> _Labels:
-    """All labels after ``stage``; ``limit``: largest sum."""
-    row = add[stage, labels.stop]
-    stops = labels.stop[:, None] + (tables.low + np.arange(row.shape[1]))
-    rest = finish[stage + 1, np.minimum(stops, tables.num_items)]
-    ends = np.isfinite(rest)
-    possible = np.isfinite(row) & (stops <= tables.num_items) & ends
-    total = labels.values[0][:, None] + row
-    parent, column = np.nonzero(possible & (total <= limit - np.where(ends, rest, 0.0)))
-    before, cell = labels.values[:, parent], (stage, labels.stop[parent], column)
-    values = np.empty_like(before)
-    values[0] = total[parent, column]
+def _extend(tables: PartitionTables, add: Array, stage: int, labels: _Labels, rest: Array, limit: float) -> _Labels:
+    """All labels after ``stage``; ``rest`` [S + 1, A]: the sum still to come; ``limit``: largest sum."""
+    width = add.shape[2]
+    parent, column, cell = np.empty((3, len(labels.stop) * width), dtype=np.int64)
+    total, known = np.empty(len(parent)), (labels.stop, np.ascontiguousarray(labels.values[0]))
+    count = options(add[stage], rest[stage + 1], tables.low, limit, *known, parent, column, cell, total)
+    parent, column, cell = parent[:count], column[:count], cell[:count]
+    values = labels.values.take(parent, axis=1)
+    values[0] = total[:count]
     for place, table in enumerate((tables.peak, tables.tail1, tables.tail2), start=1):
-        np.maximum(before[place], table[cell], out=values[place])
+        np.maximum(values[place], table[stage].ravel().take(cell), out=values[place])
     for place, table in enumerate(tables.more, start=4):
-        np.add(before[place], table[cell], out=values[place])
+        values[place] += table[stage].ravel().take(cell)
     # The items of two labels differ, so that their order has no ties.
-    rank = labels.rank[parent] * row.shape[1] + column
-    return _Labels(stops[parent, column], values, parent, column, rank)
+    rank = labels.rank[parent] * width + column
+    return _Labels(labels.stop[parent] + tables.low + column, values, parent, column, rank)
 
 
 class _Rest:
@@ -216,7 +220,7 @@ class _Rest:
 
     def hopeful(self, stage: int, labels: _Labels) -> _Labels:
         """The labels in front of ``stage`` that some completion could bring below the cutoff."""
-        sums, tops = self._sums[:, stage, labels.stop], self._largest[:, stage, labels.stop]
+        sums, tops = (each[:, stage].take(labels.stop, axis=1) for each in (self._sums, self._largest))
         total, *more = sums + np.concatenate([labels.values[:1], labels.values[4:]])
         least = self._objective(total, *np.maximum(labels.values[1:4], tops), *more)
         return labels.take(np.flatnonzero(least * (1 - ROUNDING) < self._cutoff))
@@ -228,42 +232,12 @@ def _pareto(labels: _Labels) -> _Labels:
     Ascending in start, then in the values, then in the items.
     """
     labels = labels.take(np.lexsort((labels.rank, *labels.values[::-1], labels.stop)))
-    count = len(labels.stop)
-    if count <= MANY_LABELS:
-        beaten = _beaten(labels.values[1:], labels.stop)
-    else:
-        begins = np.flatnonzero(np.diff(labels.stop, prepend=-1)).tolist()
-        groups = zip(begins, [*begins[1:], count], strict=True)
-        values, start = labels.values[1:], labels.stop
-        beaten = np.concatenate([_beaten_in_group(values[:, begin:end], start[begin:end]) for begin, end in groups])
-    kept = labels.take(np.flatnonzero(~beaten))
+    out = np.empty(len(labels.stop), dtype=np.bool_)
+    beaten(labels.stop, np.ascontiguousarray(labels.values[1:].T), out)
+    kept = labels.take(np.flatnonzero(~out))
     rank = np.empty_like(kept.rank)
     rank[np.argsort(kept.rank)] = np.arange(len(rank))
     return replace(kept, rank=rank)
-
-
-def _beaten(values: Array, start: Ints) -> NDArray[np.bool_]:
-    """Columns of ``values`` to which an earlier one of the same ``start`` is nowhere above: [R]."""
-    no_more = (start[:, None] == start) & EARLIER[: len(start), : len(start)]
-    for each in values:
-        no_more &= each[:, None] <= each
-    beaten: NDArray[np.bool_] = no_more.any(axis=0)
-    return beaten
-
-
-def _beaten_in_group(values: Array, start: Ints) -> NDArray[np.bool_]:
-    """``_beaten`` where all starts are one: a block at a time, against what is left of the earlier blocks."""
-    beaten = _beaten(values[:, :MANY_LABELS], start[:MANY_LABELS])
-    best = values[:, :MANY_LABELS][:, ~beaten]
-    for begin in range(MANY_LABELS, values.shape[1], MANY_LABELS):
-        block = values[:, begin : begin + MANY_LABELS]
-        here = best[0][:, None] <= block[0]
-        for known, each in zip(best[1:], block[1:], strict=True):
-            here &= known[:, None] <= each
-        out = here.any(axis=0) | _beaten(block, start[begin : begin + MANY_LABELS])
-        beaten = np.concatenate([beaten, out])
-        best = np.concatenate([best, block[:, ~out]], axis=1)
-    return beaten
 
 
 def _finish_sums(tables: PartitionTables, add: Array) -> Array:
@@ -271,26 +245,18 @@ def _finish_sums(tables: PartitionTables, add: Array) -> Array:
 
     Infinite where it cannot be finished.  Where ``add`` is infinite, nothing can be given.
     """
-    possible = np.isfinite(add)
-    return _finish([add, *(np.where(possible, each, np.inf) for each in tables.more)], tables.low, np.add)
+    return _finish(add, (add, *tables.more), tables.low, sums=True)
 
 
 def _finish_largest(tables: PartitionTables, add: Array) -> Array:
     """Least maxima of the peak and the tails still to come after each (stage, start): [3, S + 1, A]; 0 at the end."""
-    possible, each_one = np.isfinite(add), (tables.peak, tables.tail1, tables.tail2)
-    return _finish([np.where(possible, each, np.inf) for each in each_one], tables.low, np.maximum)
+    return _finish(add, (tables.peak, tables.tail1, tables.tail2), tables.low, sums=False)
 
 
-def _finish(values: Sequence[Array], low: int, joined: np.ufunc) -> Array:
-    """Least of what the stages still to come make, joined with one another: [K, S + 1, A] for K tables."""
-    count, (stages, starts, width) = len(values), values[0].shape
-    # Beyond the last item nothing can be finished.
-    rest = np.full((count, stages + 1, low + width - 1 + starts), np.inf)
-    rest[:, stages, starts - 1] = 0.0
-    after = sliding_window_view(rest[:, :, low:], starts, axis=2)
-    by_count = np.empty((stages, count, width, starts))
-    for place, each in enumerate(values):
-        by_count[:, place] = each.transpose(0, 2, 1)
-    for stage in range(stages - 1, -1, -1):
-        joined(by_count[stage], after[:, stage + 1]).min(axis=1, out=rest[:, stage, :starts])
-    return rest[:, :, :starts]
+def _finish(add: Array, tables: Sequence[Array], low: int, *, sums: bool) -> Array:
+    """Least of what the stages still to come make, summed or the largest: [K, S + 1, A] for K tables."""
+    stages, starts, _ = add.shape
+    rest = np.empty((len(tables), stages + 1, starts))
+    for place, table in enumerate(tables):
+        finish(add, table, low, int(sums), rest[place])
+    return rest

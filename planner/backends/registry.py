@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from types import MappingProxyType
 
 from planner.backends import (
@@ -30,6 +29,7 @@ from planner.backends import (
     unrestricted,
 )
 from planner.backends.backend import BackEnd, Files, Software
+from planner.backends.entry_points import entry_points
 from planner.errors import DocumentInvalid, NotFound
 from planner.predict.physics.physics import Physics
 from planner.strategy.spelling import did_you_mean
@@ -60,7 +60,7 @@ OURS: tuple[BackEnd, ...] = (
 def backends() -> Mapping[str, BackEnd]:
     """Every back-end by its name, ours first.  Raises DocumentInvalid for a third party's that is none, or a twin."""
     found = {each.name: each for each in OURS}
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in entry_points(ENTRY_POINTS):
         loaded = point.load()
         if not isinstance(loaded, BackEnd) or loaded.name in found:
             wrong = "a name that is taken" if isinstance(loaded, BackEnd) else "something that is no BackEnd"

@@ -16,13 +16,13 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
+from planner.backends.entry_points import EntryPoint, entry_points
 from planner.cli.failure import DEBUG_VARIABLE, failure_of, report, wants_json
 from planner.cli.output import PIPE_CLOSED_EXIT_CODE, make_streams_safe, silence_stdout, write_stdout
 from planner.version import __version__
@@ -59,7 +59,7 @@ def build_app(only: str = "") -> typer.Typer:
         return build_app() if app.registered_groups else app
     for command in commands.values():
         command.register(app)
-    for point in sorted(entry_points(group=COMMAND_GROUP), key=lambda each: each.name):
+    for point in sorted(entry_points(COMMAND_GROUP), key=lambda each: each.name):
         register = _loaded(point)
         if register is not None:
             register(app)

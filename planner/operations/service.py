@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from planner.backends.entry_points import entry_points
 from planner.errors import Conflict, DocumentInvalid, MeshwrightError, NotFound
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def opened_service(
 
 def _client() -> Callable[[str], AbstractContextManager[Service]]:
     """What opens a service at an address.  Raises NotFound where no package brings a client."""
-    for point in entry_points(group=SERVICE_GROUP):
+    for point in entry_points(SERVICE_GROUP):
         try:
             opens: Callable[[str], AbstractContextManager[Service]] = point.load()
         except ModuleNotFoundError as error:

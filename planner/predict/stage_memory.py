@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from planner.predict.cost.row_cost import RowCost
-from planner.predict.cost.short_axis import least_of_row, most_of_row
+from planner.predict.cost.short_axis import least_of_row, most_of_row, rows_at
 from planner.predict.memory.moments import GRADIENT_BYTES, Moment, MomentTerms, Units, end_bytes, passes_bytes
 from planner.predict.memory.states import StateBytes
 from planner.predict.schedule.in_flight import in_flight_chunks
@@ -62,7 +62,7 @@ def _scheduled(rows: StrategyRows, num_stages: int) -> Array:
     table = np.empty((len(distinct), num_stages))
     for position, (schedule, vpp, microbatches, group) in enumerate(distinct.tolist()):
         table[position] = _of_schedule(schedule, vpp, microbatches, group, num_stages)
-    return table[index]
+    return rows_at(table, index)
 
 
 @lru_cache(maxsize=16_384)

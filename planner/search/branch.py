@@ -26,7 +26,7 @@ from planner.search.backend_rules import BackEndRules
 from planner.search.batches import FIRST_BATCH, FIRST_LAYOUTS, MANY_CORES, MANY_LAYOUTS, MOST_LAYOUTS, NEXT_BATCH
 from planner.search.core_waves import CoreWaves, Wave
 from planner.search.dealt_bounds import DealtBounds
-from planner.search.dealt_later import Collected, DealtLater
+from planner.search.dealt_later import Collected, DealtLater, Met
 from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, EarlyRules, KeptVerdicts
 from planner.search.leaves import Leaves
 from planner.search.line_split import LeftOpen
@@ -34,7 +34,7 @@ from planner.search.look_ahead import JUST_ABOVE, guesses_s, plain_part, promisi
 from planner.search.mechanisms import Part
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions
-from planner.search.row_context import RowContext, row_context
+from planner.search.row_context import RowContext, joined
 from planner.search.search_result import Pruned, SearchResult, degrees
 from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
 from planner.search.space import Space
@@ -285,31 +285,31 @@ class Search:
                     dealt.forget_unseen()
                     break
                 continue
-            self._take_up(bound, row_context(self.costs, leaves.table, row, leaves.costs(index, row)), cutoff_s)
+            self._take_up(Met(bound, leaves, index, row), cutoff_s)
         else:
             self.result.pruned[Pruned.OWN_BOUND] += int((~dealt.seen).sum())
         self.result.pruned[Pruned.OWN_BOUND] += dealt.too_slow
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self.wanted_s(cutoff_s))
         return rest is None or self.solve_in_order(rest, cutoff_s)
 
-    def _take_up(self, bound_s: float, context: RowContext, cutoff_s: float) -> None:
+    def _take_up(self, met: Met, cutoff_s: float) -> None:
         """Solve a strategy; one that may be dealt in any way near-evenly first, and exactly later."""
         if self.collected is not None:
-            self.collected.append((bound_s, context))
+            self.collected.append(met)
             return
-        split = best_split
+        context, split = met.context(self.costs), best_split
         if context.strategy.vpp == 1 and context.strategy.pp > 1 and self._may_be_uneven(context):
-            self._later.add(bound_s, context)
+            self._later.add(met.bound_s, context)
             split = near_even_split
         if (candidate := self.solve(context, self._cutoff(cutoff_s), split)) is not None:
             self._record(candidate)
 
     def run_in(self, collected: Collected, cutoff_s: float) -> SearchResult:
         """``run`` in those of some strategies, collected for a part that holds the one searched, that are of it."""
-        for bound_s, context in collected:
-            here = self.plain is None or self.plain.keeps(context.row)[0]
-            if here and bound_s < self._cutoff(cutoff_s) and not self.late():
-                self._take_up(bound_s, context, cutoff_s)
+        kept = self.plain is None or not collected or self.plain.keeps(joined([each.row for each in collected]))
+        for met, here in zip(collected, np.broadcast_to(kept, len(collected)).tolist(), strict=True):
+            if here and met.bound_s < self._cutoff(cutoff_s) and not self.late():
+                self._take_up(met, cutoff_s)
         self._deal_later(cutoff_s)
         return self.result
 

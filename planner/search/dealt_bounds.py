@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from planner.predict.cost.short_axis import planes_at
 from planner.search.bound import ROUNDING, Schedules
 from planner.search.family_bound import FamilyBound
 from planner.search.leaves import Leaves
@@ -99,7 +100,7 @@ class DealtBounds:
             self._leaves.terms.costs.reliefs,
         )
         all_of_them = np.array([self._rules.whole or each.recompute != "full" for each in reliefs])[code]
-        relief_s = self._leaves.table.layers.relief_s[code, terms.cost.key[at]] * all_of_them[:, None]
+        relief_s = planes_at(self._leaves.table.layers.relief_s, code, terms.cost.key[at]) * all_of_them[:, None]
         bounds = terms.loose_under_s(Schedules.of(terms.rows, at), at, relief_s) * (1.0 - ROUNDING)
         return np.asarray(bounds)
 

@@ -8,11 +8,34 @@ when the incumbent is as good as near-even dealings make it, few strategies are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from planner.search.row_context import RowContext
+from planner.predict.cost.row_cost import CostModel
+from planner.search.leaves import Leaves
+from planner.search.row_context import RowContext, row_context
+from planner.strategy.rows import StrategyRows
+from solver.arrays import Ints
 
-Collected = list[tuple[float, RowContext]]
-"""Strategies with lower bounds of their step times."""
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A strategy that a search met, with a lower bound of its step time: the leaf ``index`` [1], written out as a row.
+
+    What solving it needs is derived when it is solved.
+    """
+
+    bound_s: float
+    leaves: Leaves
+    index: Ints
+    row: StrategyRows
+
+    def context(self, costs: CostModel) -> RowContext:
+        """What the exact search must know."""
+        return row_context(costs, self.leaves.table, self.row, self.leaves.costs(self.index, self.row))
+
+
+Collected = list[Met]
+"""Strategies in the order in which a search met them."""
 
 
 class DealtLater:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,11 @@ _MORE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("recompute", "recompute_modules", "activation_offload"), ("relief",)),
 }
 """Columns that say a field together with its own, or where it has none."""
+
+
+_values = attrgetter(*sorted(FIELDS))
+_WRITES = [vars(Strategy)[name].__set__ for name in sorted(FIELDS)]
+"""What writes each field of a strategy, which is frozen: thousands are watched."""
 
 
 class _NotDecided(Exception):
@@ -163,8 +168,8 @@ def _watched(strategy: Strategy, decided: frozenset[str], reads: set[str]) -> St
     watched = object.__new__(_Watched)
     for name, value in (("decided", decided), ("read", reads)):
         object.__setattr__(watched, name, value)
-    for name in FIELDS:
-        object.__setattr__(watched, name, getattr(strategy, name))
+    for write, value in zip(_WRITES, _values(strategy), strict=True):
+        write(watched, value)
     return watched
 
 

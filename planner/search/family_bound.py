@@ -16,6 +16,7 @@ import numpy as np
 
 from planner.predict.cost.data_parallel import TailCost
 from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.cost.short_axis import rows_at
 from planner.predict.stage_memory import stage_memory
 from planner.search.bound import BACK_WHOLE
 from planner.search.chunk_family import family_layers
@@ -63,7 +64,7 @@ class FamilyBound:
             first, order = first_of_each([rows.vpp, rows.schedule, rows.num_microbatches, rows.group])
             for number, one in enumerate(first.tolist()):
                 at = np.flatnonzero(order == number)
-                row, found = self._pairs(rows, one, (table[here[at]], moments[at]), limits)
+                row, found = self._pairs(rows, one, (rows_at(table, here[at]), rows_at(moments, at)), limits)
                 parts.append((here[at[row]], found))
         row, found = (np.concatenate(each) for each in zip(*parts, strict=True))
         fast = found[:, MAKESPAN_S] + self.tail_s[row] < below_s

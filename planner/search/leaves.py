@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from planner.predict.cost.model_cost import ModelCost
 from planner.predict.cost.row_cost import RowCost
+from planner.predict.cost.short_axis import planes_at
 from planner.search.bound import BoundTerms
 from planner.search.row_context import take
 from planner.strategy.rows import StrategyRows
@@ -55,5 +56,6 @@ class Leaves:
     def costs(self, index: NDArray[np.int64], rows: StrategyRows) -> RowCost:
         """What strategies cost that are written out as ``rows``."""
         cost, layers = take(self.terms.cost, index % len(self.terms.rows)), self.table.layers
-        code, key = rows.relief, cost.key
-        return replace(cost, relief_s=layers.relief_s[code, key], relieved_bytes=layers.saved_bytes[code, key])
+        relief_s = planes_at(layers.relief_s, rows.relief, cost.key)
+        relieved_bytes = planes_at(layers.saved_bytes, rows.relief, cost.key)
+        return replace(cost, relief_s=relief_s, relieved_bytes=relieved_bytes)

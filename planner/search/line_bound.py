@@ -21,6 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.cost.short_axis import rows_at
 from planner.predict.stage_memory import end_seconds, head_stage, stage_memory
 from planner.search.bound import Schedules, makespan_s
 from planner.search.layer_spans import Spans, spans_of
@@ -126,16 +127,16 @@ class LineBound:
         cost, most = self.cost, int(longest.max())
         lengths = np.arange(1, most + 1)
         every = relieved[:, None] >= lengths
-        relief_s = cost.relief_s[row]
+        relief_s = rows_at(cost.relief_s, row)
         part_s = relieved[:, None] * relief_s.min(axis=1)[:, None]
-        spans_s = self._shortest(cost.layer_s[row], most)
-        whole_s = self._shortest(cost.layer_s[row] + relief_s, most)
+        spans_s = self._shortest(rows_at(cost.layer_s, row), most)
+        whole_s = self._shortest(rows_at(cost.layer_s, row) + relief_s, most)
         spans_s = np.where(every, whole_s, spans_s + part_s)
         # Where kinds differ in what relief takes, a longer span may come out below a shorter one.
         spans_s = np.minimum.accumulate(spans_s[:, ::-1], axis=1)[:, ::-1]
         held = np.minimum(self._held(row, relieved, most), longest[:, None])
         paths = self.paths.take(row)
-        ends_s = paths.of_stages_s(self.ends_s[row], paths.ends_forward_s)
+        ends_s = paths.of_stages_s(rows_at(self.ends_s, row), paths.ends_forward_s)
         stages_s = paths.least_of_stages_s(np.repeat(spans_s[:, None, :], self.pp, axis=1), self.forward_share[row])
         rest_s = least_bottleneck(stages_s, ends_s, held, self.num_layers, self.least)
         share = np.where(relieved >= longest, 1.0, relieved / longest)
@@ -191,19 +192,19 @@ class LineBound:
         cost = self.cost
         stop = int(self.spans.first[most]) if most < len(self.spans.first) else len(self.spans.lengths)
         counts, lengths = self.spans.counts[:stop], self.spans.lengths[:stop]
-        saving = (cost.saved_bytes - cost.relieved_bytes)[row]
+        saving = rows_at(cost.saved_bytes - cost.relieved_bytes, row)
         freed = np.minimum(saving @ counts.T, (relieved * saving.max(axis=1))[:, None])
-        kept = cost.saved_bytes[row] @ counts.T - freed
-        dense, expert = cost.layer_dense[row] @ counts.T, cost.layer_expert[row] @ counts.T
-        frozen = cost.frozen.layer[row] @ counts.T
+        kept = rows_at(cost.saved_bytes, row) @ counts.T - freed
+        dense, expert = rows_at(cost.layer_dense, row) @ counts.T, rows_at(cost.layer_expert, row) @ counts.T
+        frozen = rows_at(cost.frozen.layer, row) @ counts.T
         limit = self.rules.limit_bytes + 2 * SLACK * self.costs.hardware.memory_bytes
         fits = np.ones((len(row), self.pp, stop), dtype=np.bool_)
         for moment in self.moments:
             states = moment.dense_state.total[row, None], moment.expert_state.total[row, None]
-            again = np.where(relieved[:, None] > 0, moment.replay_bytes[row], 0.0)
-            room = limit - moment.fixed_bytes[row] - again
+            again = np.where(relieved[:, None] > 0, rows_at(moment.replay_bytes, row), 0.0)
+            room = limit - rows_at(moment.fixed_bytes, row) - again
             held = (dense * states[0] + expert * states[1] + frozen)[:, None, :]
-            held = held + moment.in_flight[row][:, :, None] * kept[:, None, :]
+            held = held + rows_at(moment.in_flight, row)[:, :, None] * kept[:, None, :]
             fits &= held <= room[:, :, None]
         longest: Ints = np.where(fits, lengths, 0).max(axis=2)
         return longest
@@ -221,8 +222,8 @@ class LineBound:
         """Tail of the fullest stages in whatever dealing that fits: [Q]."""
         cost, fullest = self.cost, []
         for column, ends in zip((cost.layer_dense, cost.layer_expert), self._end_parameters(row), strict=True):
-            mean = (column[row] @ self.costs.kind_counts + ends.sum(axis=1)) / self.pp
-            spans = self._shortest(column[row], most)
+            mean = (rows_at(column, row) @ self.costs.kind_counts + ends.sum(axis=1)) / self.pp
+            spans = self._shortest(rows_at(column, row), most)
             least = least_bottleneck(spans, ends, held, self.num_layers, self.least)
             fullest.append(np.maximum(mean, least))
         tails = self.costs.tail_parts_s(take(cost, row), *fullest)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.predict.cost.row_cost import RowCost
+from planner.predict.cost.short_axis import rows_at
 from planner.predict.stage_memory import head_stage
 from planner.search.chunk_times import HOST_FORWARD_SHARE, weight_gradients_s
 from planner.strategy.rows import StrategyRows
@@ -72,5 +73,5 @@ class LinePaths:
         """Some of the rows, in any order."""
         picked = object.__new__(LinePaths)
         for name in ("_split", "_times", "_forwards", "ends_forward_s", "_forward_s", "gradient_s", "_hops_s"):
-            setattr(picked, name, getattr(self, name)[row])
+            setattr(picked, name, rows_at(getattr(self, name), row))
         return picked

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.predict.cost.model_cost import LayerTable
+from planner.predict.cost.short_axis import planes_at, rows_at
 from planner.predict.stage_memory import end_seconds, in_flight, leanest_fixed_bytes, passes_memory
 from planner.search.bound import BoundTerms, Rows, Schedules
 from planner.search.relief_bottlenecks import least_bottlenecks
@@ -129,9 +130,9 @@ class _Reliefs:
         first, self._place = first_of_each([terms.cost.key])
         key = terms.cost.key[first]
         kept, relieved, seconds = (
-            terms.cost.saved_bytes[first],
-            layers.saved_bytes[codes, key],
-            layers.relief_s[codes, key],
+            rows_at(terms.cost.saved_bytes, first),
+            planes_at(layers.saved_bytes, codes, key),
+            planes_at(layers.relief_s, codes, key),
         )
         self._kept, self._relieved = _of_layer(terms, kept), _of_layer(terms, relieved)
         self._prices = _of_layer(terms, _price(kept, relieved, seconds))

@@ -74,8 +74,8 @@ def _simplest(near: Near, limit_bytes: float) -> Candidate | None:
     """The plan of fewest mechanisms whose peak is within a limit; of those of a common shape, then the fastest."""
     most = near.mechanisms(near.fastest)
     fits = near.fastest.peak_memory_bytes <= limit_bytes
-    # More room than the fastest plan leaves may take as many mechanisms as it has.
-    together = _Together(near, limit_bytes, most - fits)
+    # More room than the fastest plan leaves may take as many mechanisms as it has, or more.
+    together = _Together(near, limit_bytes, most - 1 if fits else MOST)
     found = together.fewest(range(most))
     if found is None and fits:
         found = near.fastest
@@ -90,7 +90,7 @@ def _simplest(near: Near, limit_bytes: float) -> Candidate | None:
 
 
 class _Together:
-    """Parts of the space within a limit; those of more than ``ALONE`` and at most ``most`` mechanisms together."""
+    """Parts of the space within a limit of at most ``most`` mechanisms; those of more than ``ALONE`` together."""
 
     def __init__(self, near: Near, limit_bytes: float, most: int) -> None:
         self._near, self._limit_bytes, self._most = near, limit_bytes, most
@@ -104,7 +104,7 @@ class _Together:
     def fastest_of(self, number: int, *, common: bool) -> Candidate | None:
         """The fastest plan of at most so many mechanisms."""
         near, limit_bytes = self._near, self._limit_bytes
-        if ALONE < number < self._most and self._collected is None:
+        if ALONE < number <= self._most and self._collected is None:
             self._collected = near.collected(limit_bytes, near.part(self._most, common=False))
         among = self._collected if number <= self._most else None
         return near.fastest_of(limit_bytes, near.part(number, common=common), among)

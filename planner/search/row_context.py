@@ -25,9 +25,20 @@ Columns = TypeVar("Columns")
 def take(columns: Columns, at: Ints | slice) -> Columns:
     """Rows ``at`` of a dataclass of arrays, nested dataclasses included."""
     kind: Any = type(columns)
-    # Nearly every column is an array, and there are a hundred of them: no call for each.
+    # Nearly every column is an array, and there are a hundred of them: no call of ours for each.
     values = _values_of(kind)(columns)
-    picked: Columns = kind(*[value[at] if type(value) is np.ndarray else _taken(value, at) for value in values])
+    if isinstance(at, slice):
+        part: Columns = kind(*[value[at] if type(value) is np.ndarray else _taken(value, at) for value in values])
+        return part
+    # As ``rows_at`` where a column has a second axis.
+    picked: Columns = kind(
+        *[
+            (value[at] if value.ndim == 1 else value.take(at, axis=0))
+            if type(value) is np.ndarray
+            else _taken(value, at)
+            for value in values
+        ]
+    )
     return picked
 
 

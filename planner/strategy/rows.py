@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from math import prod
+from operator import attrgetter
 
 import numpy as np
 
@@ -57,11 +58,11 @@ class StrategyRows:
         """Rows at ``index`` (positions or mask)."""
         # A mask is turned into positions once, not once a column.
         at = np.flatnonzero(index) if index.dtype == np.bool_ else index
-        return StrategyRows(*(getattr(self, name)[at] for name in COLUMNS))
+        return StrategyRows(*[column[at] for column in _columns_of(self)])
 
     def slice(self, start: int, stop: int) -> StrategyRows:
         """Rows ``start`` to ``stop`` as views."""
-        return StrategyRows(*(getattr(self, name)[start:stop] for name in COLUMNS))
+        return StrategyRows(*[column[start:stop] for column in _columns_of(self)])
 
     @classmethod
     def concatenate(cls, parts: Sequence[StrategyRows]) -> StrategyRows:
@@ -112,6 +113,7 @@ class StrategyRows:
 
 COLUMNS = tuple(field.name for field in fields(StrategyRows))
 """Names of the columns, in order."""
+_columns_of = attrgetter(*COLUMNS)
 
 COLUMN_OF_FIELD: dict[str, str] = {
     "cp_kind": "ring",

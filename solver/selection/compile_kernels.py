@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import solver.partition_kernels
 import solver.selection.solve  # noqa: F401  # the kernels that are loaded
 from solver.selection.kernel import load_kernels
 

@@ -41,7 +41,7 @@ def _value(tables: PartitionTables, counts: tuple[int, ...], objective: Objectiv
     return float(objective(*(np.array([part]) for part in parts))[0])
 
 
-def _random_tables(draw: random.Random) -> PartitionTables:
+def random_tables(draw: random.Random) -> PartitionTables:
     stages, items, low = draw.randint(1, 4), draw.randint(1, 8), draw.choice([0, 1, 1, 1, 2])
     high = draw.randint(max(low, -(-items // stages)), max(items, low, -(-items // stages)))
     shape = (stages, items + 1, high - low + 1)
@@ -63,7 +63,7 @@ def _random_tables(draw: random.Random) -> PartitionTables:
     return PartitionTables(add=add, peak=peak, tail1=tail1, tail2=tail2, low=low)
 
 
-def _random_objective(draw: random.Random) -> Objective:
+def random_objective(draw: random.Random) -> Objective:
     """Monotone in every argument: a weighted sum, a pipeline makespan, a maximum, or one with a kink."""
     weights = [draw.choice([0.0, 1.0, draw.uniform(0, 5)]) for _ in range(4)]
     microbatches = draw.randint(1, 8)
@@ -88,7 +88,7 @@ def test_equal_to_the_best_of_all_dealings(batch: int) -> None:
     impossible = 0
     for seed in range(80 * batch, 80 * batch + 80):
         draw = random.Random(seed)
-        tables, objective = _random_tables(draw), _random_objective(draw)
+        tables, objective = random_tables(draw), random_objective(draw)
         best = min((_value(tables, counts, objective) for counts in _dealings(tables)), default=float("inf"))
         answer = partition(tables, objective)
         if not np.isfinite(best):
@@ -106,7 +106,7 @@ def test_equal_to_the_best_of_all_dealings(batch: int) -> None:
 def test_a_cutoff_changes_nothing_but_what_is_not_below_it(batch: int) -> None:
     for seed in range(10_000 + 60 * batch, 10_060 + 60 * batch):
         draw = random.Random(seed)
-        tables, objective = _random_tables(draw), _random_objective(draw)
+        tables, objective = random_tables(draw), random_objective(draw)
         values = [_value(tables, counts, objective) for counts in _dealings(tables)]
         best = min(values, default=float("inf"))
         if not np.isfinite(best):
@@ -122,7 +122,7 @@ def test_a_cutoff_changes_nothing_but_what_is_not_below_it(batch: int) -> None:
 def test_the_same_tables_give_the_same_dealing() -> None:
     for seed in range(40):
         first, second = (
-            partition(_random_tables(draw), _random_objective(draw))
+            partition(random_tables(draw), random_objective(draw))
             for draw in (random.Random(seed), random.Random(seed))
         )
         assert first == second

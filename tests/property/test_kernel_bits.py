@@ -23,7 +23,9 @@ from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SC
 from solver.selection.kernel import Kernel
 from solver.selection.problem import SelectionProblem
 from solver.selection.solve import solve
+from solver.stage_partition import partition
 from tests.oracle.test_selection_exhaustive import dense_problem, random_problem
+from tests.oracle.test_solver_partition import random_objective, random_tables
 from tests.property.test_dealt_bounds import DEEP
 from tests.sampling import runs_whole
 from tests.search_problems import random_problem as random_problem_of_plans
@@ -105,4 +107,7 @@ def test_of_the_solver(compared: dict[str, int]) -> None:
     ]
     for problem in problems:
         solve(problem, time_limit_s=10.0, threads=2)
+    for seed in range(20):
+        draw = Random(seed)
+        partition(random_tables(draw), random_objective(draw))
     assert sorted(_kernels("solver.") - set(compared)) == []

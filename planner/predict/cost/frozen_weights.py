@@ -18,7 +18,7 @@ import numpy as np
 from planner.model.spec import ModelSpec
 from planner.predict.cost.further_moments import FurtherMoments, further_moments
 from planner.predict.cost.model_cost import EndTable, LayerTable, ModelCost
-from planner.predict.cost.short_axis import most_of_row
+from planner.predict.cost.short_axis import most_of_row, rows_at
 from planner.predict.cost.step_payload import DataParallelism, GatheredUnit
 from planner.predict.memory.framework_memory import narrow_copies
 from planner.question.problem import Workload
@@ -66,15 +66,16 @@ def frozen_bytes(
     for table in (cost.layers, cost.embedding, cost.head):
         parts = []
         for kind, parallel in zip(("dense", "expert"), parallels, strict=True):
-            frozen, reference = (getattr(table, f"{name}_{kind}_bytes")[key] for name in ("frozen", "reference"))
-            held = frozen + resident * reference - (copied if table is cost.head and kind == "dense" else 0.0)
+            columns = (getattr(table, f"{name}_{kind}_bytes") for name in ("frozen", "reference"))
+            frozen, reference = (rows_at(column, key) for column in columns)
+            whole = frozen + resident * reference - (copied if table is cost.head and kind == "dense" else 0.0)
             shards = np.where(parallel.zero >= 3, parallel.shards, 1.0), np.maximum(parallel.ranks, 1.0)
-            parts.append([held / (each[:, None] if held.ndim > 1 else each) for each in shards])
+            parts.append([whole / (each[:, None] if whole.ndim > 1 else each) for each in shards])
         here.append(parts[0][0] + parts[1][0])
         least.append(parts[0][1] + parts[1][1])
     if copy_bytes:
         each = narrow_copies(parallels[0].zero, parallels[0].eight_bit, copy_bytes)
-        here[0] = here[0] + each[:, None] * cost.layers.dense_parameters[key]
+        here[0] = here[0] + each[:, None] * rows_at(cost.layers.dense_parameters, key)
     moments = _moments(further_moments(model, workload, cost.keys), cost, key, parallels, stages)
     held = [frozen + further for frozen, further in zip(here, moments, strict=True)]
     return FrozenBytes(
@@ -106,7 +107,7 @@ def _moments(
     copied = (stages > 1).astype(np.float64)
     dense, expert = ((each.optimizer_offload == 0) / np.where(each.zero >= 1, each.shards, 1.0) for each in parallels)
     head = further.head[key] + copied * further.table_bytes * cost.table_copy_parameters[key]
-    layers = further.dense[key] * dense[:, None] + further.expert[key] * expert[:, None]
+    layers = rows_at(further.dense, key) * dense[:, None] + rows_at(further.expert, key) * expert[:, None]
     return layers, further.embedding[key] * dense, head * dense
 
 

@@ -135,7 +135,7 @@ class ModelCost:
     def of_layers(self, key: Ints, kind_counts: Array) -> Array:
         """Part of the model's dense parameters that its layers have: [R]."""
         ends = self.embedding.dense_parameters[key] + self.head.dense_parameters[key]
-        return np.asarray(1.0 - ends / np.maximum(ends + self.layers.dense_parameters[key] @ kind_counts, 1.0))
+        return np.asarray(1.0 - ends / np.maximum(ends + self.layers.dense_parameters.take(key, 0) @ kind_counts, 1.0))
 
 
 def model_cost(

@@ -22,7 +22,7 @@ from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, H
 from planner.predict.cost.model_cost import ModelCost, layer_seconds, model_cost
 from planner.predict.cost.newton_schulz import with_orthogonalization
 from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
-from planner.predict.cost.short_axis import most_of_row
+from planner.predict.cost.short_axis import most_of_row, planes_at, rows_at
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
 from planner.predict.cost.step_payload import DataParallelism, hop_parts, parallelisms, table_bytes
 from planner.predict.cost.two_sequences import own_keys
@@ -168,20 +168,20 @@ class CostModel:
         of_model = self.model, self.workload, cost
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
-        of_stage = (layers.dense_parameters[key], dense), (layers.expert_parameters[key], expert)
+        of_stage = (rows_at(layers.dense_parameters, key), dense), (rows_at(layers.expert_parameters, key), expert)
         held = [(each @ self.kind_counts / stages, by) for each, by in of_stage]
-        window_f = (layers.forward_compute_s[key] @ self.kind_counts) / stages
-        window_b = (layers.backward_compute_s[key] @ self.kind_counts) / stages
+        window_f = (rows_at(layers.forward_compute_s, key) @ self.kind_counts) / stages
+        window_b = (rows_at(layers.backward_compute_s, key) @ self.kind_counts) / stages
         hop_s = self._hop_s(rows, cost.entry_bytes[key])
         return RowCost(
             layer_forward_s=forward_s,
             layer_backward_s=backward_s,
-            layer_weight_gradient_s=layers.weight_gradient_s[key],
-            relief_s=layers.relief_s[at, key] if layers.relief_s.ndim == 3 else layers.relief_s,
-            saved_bytes=layers.saved_bytes[0, key],
-            relieved_bytes=layers.saved_bytes[at, key],
-            layer_dense=layers.dense_parameters[key],
-            layer_expert=layers.expert_parameters[key],
+            layer_weight_gradient_s=rows_at(layers.weight_gradient_s, key),
+            relief_s=planes_at(layers.relief_s, at, key) if layers.relief_s.ndim == 3 else layers.relief_s,
+            saved_bytes=rows_at(layers.saved_bytes[0], key),
+            relieved_bytes=planes_at(layers.saved_bytes, at, key),
+            layer_dense=rows_at(layers.dense_parameters, key),
+            layer_expert=rows_at(layers.expert_parameters, key),
             frozen=frozen_bytes(of_model, key, (dense, expert), copied, rows.pp, copy_bytes=self.hardware.copy_bytes),
             embedding_forward_s=front[0],
             embedding_backward_s=front[1],
@@ -259,7 +259,7 @@ class CostModel:
         """
         counts, parts = self.kind_counts, []
         for name, parallel in (("dense_parameters", dense), ("expert_parameters", expert)):
-            whole = getattr(cost.layers, name)[key] @ counts + getattr(cost.head, name)[key]
+            whole = rows_at(getattr(cost.layers, name), key) @ counts + getattr(cost.head, name)[key]
             parts.append(np.where(parallel.ranks > 1, whole, 0.0))
         total = parts[0] + parts[1]
         share: Array = np.divide(parts[0], total, out=np.ones(len(key)), where=total > 0)
@@ -307,7 +307,7 @@ class CostModel:
         table = cost.embedding.dense_parameters[key]
         tied = self.model.tie_embeddings & (rows.pp == 1)
         return MomentTerms(
-            working_bytes=most_of_row(cost.layers.working_bytes[key]),
+            working_bytes=most_of_row(rows_at(cost.layers.working_bytes, key)),
             hidden_bytes=(cost.entry_bytes * cost.keys.sequence_split)[key],
             entry_bytes=cost.entry_bytes[key],
             logits=cost.logits[key],
@@ -328,8 +328,8 @@ class CostModel:
         in_buckets = framework.reduce_bucket_elements > 0.0
         if not in_buckets and framework.bucket_bytes_per_parameter == framework.passing_gradient_bytes == 0.0:
             return state
-        parameters = (layers.dense_parameters + layers.expert_parameters)[key] @ self.kind_counts
-        kept_per_parameter = layers.saved_bytes[rows.relief, key] @ self.kind_counts / parameters
+        parameters = rows_at(layers.dense_parameters + layers.expert_parameters, key) @ self.kind_counts
+        kept_per_parameter = planes_at(layers.saved_bytes, rows.relief, key) @ self.kind_counts / parameters
         if in_buckets:
             return zero_states(framework, state, rows, self.workload, kept_per_parameter)
         return with_framework_gradients(state, rows.zero, parallel.ranks, kept_per_parameter, framework)
@@ -339,7 +339,7 @@ class CostModel:
         framework = self.hardware.physics
         if framework.reduction_bucket_bytes == 0.0 and not framework.gather_by_tensor:
             return np.zeros(len(key))
-        local = (cost.layers.dense_parameters + cost.layers.expert_parameters)[key] @ self.kind_counts
+        local = rows_at(cost.layers.dense_parameters + cost.layers.expert_parameters, key) @ self.kind_counts
         local = local + cost.embedding.dense_parameters[key] + cost.head.dense_parameters[key]
         per_parameter: Array = weight_tensors(self.model) / np.maximum(local, 1.0)
         return per_parameter
@@ -349,7 +349,7 @@ class CostModel:
     ) -> tuple[Array, Array]:
         """Forward and backward of every layer kind with ZeRO-2/3 traffic and uneven documents: two [R, N]."""
         layers, (dense, expert) = cost.layers, groups
-        forward_s, backward_s = layers.forward_s[key], layers.backward_s[key]
+        forward_s, backward_s = rows_at(layers.forward_s, key), rows_at(layers.backward_s, key)
         if np.any(dense.zero >= 2):
             for kind in range(forward_s.shape[1]):
                 at = (key, kind)
@@ -359,13 +359,13 @@ class CostModel:
                 )
                 before = forward_s[:, kind], backward_s[:, kind]
                 forward_s[:, kind], backward_s[:, kind] = with_traffic(units, self.workload, self.hardware, *before)
-        attention_s = layers.attention_forward_s[key], layers.attention_backward_s[key]
+        attention_s = rows_at(layers.attention_forward_s, key), rows_at(layers.attention_backward_s, key)
         return with_documents((forward_s, backward_s), attention_s, rows, self.documents, self.workload)
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """Working copies of ZeRO-2/3, and buckets."""
-        expert = cost.layers.expert_parameters[key]
-        layers = cost.layers.dense_parameters[key] + expert
+        expert = rows_at(cost.layers.expert_parameters, key)
+        layers = rows_at(cost.layers.dense_parameters, key) + expert
         end = np.maximum(cost.embedding.dense_parameters[key], cost.head.dense_parameters[key])
         local = layers @ self.kind_counts / rows.pp + end
         sizes = most_of_row(layers), most_of_row(expert), end
@@ -388,7 +388,8 @@ class CostModel:
             framework = framework + frozen_working_bytes(rows.zero, cost, key)
         if self.hardware.physics.moments_apart:
             return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(4)))
-        hidden_bytes, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key]
+        hidden_bytes = (cost.entry_bytes * cost.keys.sequence_split)[key]
+        kept = rows_at(cost.layers.saved_bytes[0], key)
         buffers = framework_buffer_bytes(self.hardware.physics, hidden_bytes, rows.tp, most_of_row(kept))
         entry = cost.entry_bytes[key]
         stored = entry * rows.num_microbatches * self.hardware.physics.stores_rounds

@@ -64,8 +64,9 @@ def test_what_is_known_is_what_a_second_descent_finds(model: str, monkeypatch: p
     descended = near.collected(near.search.rules.limit_bytes, part)
     assert descents == [near.below_s]
     assert known
-    assert {each.strategy: bound_s for bound_s, each in known} == pytest.approx(
-        {each.strategy: bound_s for bound_s, each in descended}, rel=1e-9
+    costs = near.search.costs
+    assert {each.context(costs).strategy: each.bound_s for each in known} == pytest.approx(
+        {each.context(costs).strategy: each.bound_s for each in descended}, rel=1e-9
     )
 
 
