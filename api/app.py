@@ -35,6 +35,7 @@ from api.routes import (
     scripts,
     strategies,
     sweeps,
+    towers,
     uploads,
 )
 from api.service import running
@@ -52,6 +53,7 @@ ROUTERS = (
     elastic.router,
     fleets.router,
     pools.router,
+    towers.router,
     scripts.router,
     strategies.router,
     requests.router,
