@@ -7,6 +7,7 @@ from planner.predict.memory.fit_chance import fits_probability
 from planner.predict.packed_rows import real_tokens_per_step
 from planner.predict.training_flops import step_flops
 from planner.question.problem import UNRESTRICTED, Problem
+from planner.search.item_notes import item_notes
 from planner.search.towers.compose import Together
 from planner.search.towers.find import Found, Split, find_places
 from planner.search.towers.plan import LanguagePart, PlaceName, SplitAnswer, TowerPart, TowerPlace, TowersPlan
@@ -128,8 +129,8 @@ def _assumptions(found: Found) -> tuple[str, ...]:
         "in every place the language model runs 1F1B without interleaving or context parallelism, with its optimizer"
         " states sharded: what MegatronMIMO runs (Megatron-LM d98e8a64, examples/mimo); `meshwright plan` searches more"
         " for a tower on the first stage",
-        "every sample has as many items as the workload says; the tower recomputes nothing and has neither pipeline nor"
-        " context parallelism",
+        "the tower recomputes nothing and has neither pipeline nor context parallelism",
+        *item_notes(problem.workload),
         *training_notes(problem.workload.trained),
         "no back-end writes files for a tower with a layout of its own: MegatronMIMO takes models as Python code"
         " (examples/mimo/model_providers); its grids are --encoder-tp, --encoder-dp, --llm-tp, --llm-pp, --llm-dp",

@@ -112,10 +112,22 @@ def within_devices_s(
     return float(hardware.collective_s("all_gather", gathered_bytes, np.array([more / fewer]), stride)[0])
 
 
-def can_share(layout: TowerLayout, language: dict[str, object]) -> bool:
-    """Whether the replicas of the two layouts of the same devices divide each other."""
+def can_share(layout: TowerLayout, language: dict[str, object], *, counted: bool) -> bool:
+    """Whether the runtime bridges two layouts of the same devices: their replicas divide each other.
+
+    Samples with unequal numbers of items (``counted``) are not cut apart (colocated_communicator.py:43-46).
+    """
     dp = int(str(language["dp"]))
-    return dp % layout.dp == 0 or layout.dp % dp == 0
+    return dp == layout.dp or (not counted and (dp % layout.dp == 0 or layout.dp % dp == 0))
+
+
+def can_feed(layout: TowerLayout, language: dict[str, object], *, counted: bool) -> bool:
+    """Whether the runtime bridges two layouts of other devices.
+
+    A replica of the language model does not put together unequal samples of several tower replicas
+    (megatron/core/models/mimo/model/base.py:534-540).
+    """
+    return not counted or layout.dp <= int(str(language["dp"]))
 
 
 def _makespan_s(plan: Plan, tower: TowerBill | None = None, bridge_s: float = 0.0) -> float:

@@ -23,16 +23,18 @@ from planner.plan.plan import Plan
 from planner.predict.training_flops import step_flops
 from planner.question.problem import Problem
 from planner.search.towers.asking import Asking, asking
-from planner.search.towers.compose import Together, can_share, on_own_devices, on_same_devices
+from planner.search.towers.compose import Together, can_feed, can_share, on_own_devices, on_same_devices
 from planner.search.towers.problem import first_stage_problem, language_problem
 from planner.search.towers.tower_cost import TowerBill
 from profiles.cluster import Cluster
 from profiles.scaling import scale_cluster
 
 SAME = 1e-9
+UNFED = "no grid of the tower fits in memory and can feed the language models that were found"
 NOT_BELOW = "its bound is not below the fastest step on devices of its own"
 Parts = tuple[Cluster, Cluster]
 """The devices of the tower and those of the language model."""
+Pins = dict[str, int | str | bool]
 Bills = dict[int, list[TowerBill]]
 """Grids of a tower, the quickest first, by the number of micro-batches."""
 
@@ -120,35 +122,41 @@ def _same_devices(found: Found) -> None:
         return
     reason = "no grid of the tower splits its heads and the samples"
     for microbatches in asked.microbatches:
-        bills = asked.bills(asked.hardware, asked.hardware.num_devices, microbatches)
-        if not bills:
-            continue
-        plan = _beside(found, bills, microbatches)
-        if isinstance(plan, str):
-            reason = plan
-            found.bounded(0.0 if asked.stopped else math.inf)
-            continue
-        found.bounded(_bound_of(plan) + microbatches * bills[0].microbatch_s)
-        for bill in bills:
-            _keep_shared(found, plan, bill)
+        every = asked.bills(asked.hardware, asked.hardware.num_devices, microbatches)
+        for bills, pins in _grouped(asked, every):
+            plan = _beside(found, bills, {**pins, "pp": 1, "num_microbatches": microbatches})
+            if isinstance(plan, str):
+                reason = plan
+                found.bounded(0.0 if asked.stopped else math.inf)
+                continue
+            found.bounded(_bound_of(plan) + microbatches * bills[0].microbatch_s)
+            for bill in bills:
+                _keep_shared(found, plan, bill)
     if found.same_devices is None:
         found.refused["same_devices"] = reason
 
 
-def _beside(found: Found, bills: list[TowerBill], microbatches: int) -> Plan | str:
+def _grouped(asked: Asking, bills: list[TowerBill]) -> list[tuple[list[TowerBill], Pins]]:
+    """Grids for which one language model is searched; where samples are not cut apart both have the same grid."""
+    if not asked.problem.workload.counted:
+        return [(bills, {})] if bills else []
+    wanted = asked.pinned.get("tp")
+    return [([bill], {"tp": bill.layout.tp}) for bill in bills if wanted in (None, bill.layout.tp)]
+
+
+def _beside(found: Found, bills: list[TowerBill], pins: Pins) -> Plan | str:
     """The language model with room for the leanest grid of the tower."""
     asked = found.asked
     memory_bytes, least_bytes = asked.hardware.memory_bytes, min(bill.beside_bytes(1) for bill in bills)
     margin = 1.0 - (asked.limit_bytes - least_bytes) / memory_bytes
     if margin >= 1.0:
         return "the tower alone fills the devices"
-    pins: dict[str, int | str | bool] = {"pp": 1, "num_microbatches": microbatches}
     return asked.plan(language_problem(asked.problem, asked.problem.cluster, pins, margin))
 
 
 def _keep_shared(found: Found, plan: Plan, bill: TowerBill) -> None:
     asked = found.asked
-    if not can_share(bill.layout, plan.strategy):
+    if not can_share(bill.layout, plan.strategy, counted=asked.problem.workload.counted):
         return
     here = on_same_devices(plan, bill, asked.hardware, asked.sample_bytes)
     if here.peak_bytes <= asked.limit_bytes and (found.same_devices is None or here.step_s < found.same_devices.step_s):
@@ -243,7 +251,8 @@ def _of_split(found: Found, split: Split, cluster: Cluster) -> None:
         _keep_apart(asked, split, chosen, split.bills[microbatches])
     split.lower_bound_s = min(bounds.values())
     if split.found is None:
-        split.reason = NOT_BELOW if split.lower_bound_s < math.inf else "no plan of both fits"
+        looked = math.isinf(_fastest_apart_s(found)) or math.isinf(split.lower_bound_s)
+        split.reason = UNFED if looked else NOT_BELOW
 
 
 def _fastest_apart_s(found: Found) -> float:
@@ -259,6 +268,8 @@ def _least_s(plan: Plan, microbatches: int, bills: list[TowerBill]) -> float:
 
 def _keep_apart(asked: Asking, split: Split, plan: Plan, bills: list[TowerBill]) -> None:
     for bill in bills:
+        if not can_feed(bill.layout, plan.strategy, counted=asked.problem.workload.counted):
+            continue
         here = on_own_devices(plan, bill, asked.hardware, asked.sample_bytes)
         if here.tower_bytes <= asked.limit_bytes and (split.found is None or here.step_s < split.found.step_s):
             split.found = here

@@ -6,7 +6,7 @@ from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.mixers.kinds import FED
 from planner.model.spec import ModelSpec, Tower, VisionSpec
 from planner.question.problem import ANY, UNRESTRICTED, Objective, Problem
-from planner.question.work_kind import ITEMS
+from planner.question.work_kind import COUNTS, ITEMS
 from planner.search.choices import checked_pins
 from planner.strategy.fields import OF_RELIEF, full_name
 from profiles.cluster import Cluster
@@ -103,7 +103,7 @@ def language_problem(
     training = problem.workload.training
     if training is not None and training.frozen_towers:
         training = training.model_copy(update={"frozen_towers": ()})
-    without = dict.fromkeys(ITEMS.values(), 0)
+    without: dict[str, int | None] = {**dict.fromkeys(ITEMS.values(), 0), **dict.fromkeys(COUNTS.values())}
     alone = {
         "model": without_towers(problem.model),
         "cluster": cluster,

@@ -24,6 +24,7 @@ from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, H
 from planner.predict.cost.layer import OperatorSum
 from planner.predict.cost.step_payload import parallelisms
 from planner.predict.cost.towers import add_towers
+from planner.predict.cost.uneven_items import item_spread
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.memory.activations import ELEMENT_BYTES
 from planner.predict.memory.states import state_bytes
@@ -109,7 +110,8 @@ def tower_bills(
     """Cost every layout."""
     if not layouts:
         return []
-    rows, keys = _rows(layouts), _keys(layouts, workload)
+    rows = _rows(layouts, workload)
+    keys = _keys(layouts, workload, item_spread(rows, workload))
     sums, launches_s = OperatorSum.zeros(len(layouts)), (np.zeros(len(layouts)), np.zeros(len(layouts)))
     kept = add_towers(sums, launches_s, with_tower_alone(model, tower), workload, keys, hardware)
     parallel, _ = parallelisms(rows, np.zeros(len(rows)), np.ones(len(rows)))
@@ -149,14 +151,21 @@ def _framework_bytes(rows: StrategyRows, hardware: Hardware) -> Array:
     return held
 
 
-def _rows(layouts: Sequence[TowerLayout]) -> StrategyRows:
+def _rows(layouts: Sequence[TowerLayout], workload: Workload) -> StrategyRows:
     strategies = [
-        Strategy(tp=each.tp, dp_shard=each.dp, micro_batch_size=each.samples_per_rank, zero_stage=1) for each in layouts
+        Strategy(
+            tp=each.tp,
+            dp_shard=each.dp,
+            micro_batch_size=each.samples_per_rank,
+            num_microbatches=workload.global_batch_size // each.samples,
+            zero_stage=1,
+        )
+        for each in layouts
     ]
     return StrategyRows.of(strategies, [Relief()])
 
 
-def _keys(layouts: Sequence[TowerLayout], workload: Workload) -> LayerKeys:
+def _keys(layouts: Sequence[TowerLayout], workload: Workload, spread: Array) -> LayerKeys:
     ones, none = np.ones(len(layouts)), np.zeros(len(layouts))
     sequences = workload.trained.sequences_per_sample
     return LayerKeys(
@@ -170,4 +179,5 @@ def _keys(layouts: Sequence[TowerLayout], workload: Workload) -> LayerKeys:
         overlap_tp=none,
         overlap_ep=none,
         sequence_length=workload.sequence_length,
+        spread=spread,
     )

@@ -11,15 +11,22 @@ from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.parameters import tower_parameters
 from planner.model.spec import ModelSpec
 from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES
+from planner.predict.cost.row_cost import CostModel
 from planner.question.problem import Constraints, Objective, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.towers.assemble import towers_plan
 from planner.search.towers.compose import between_devices_s, on_own_devices, within_devices_s
 from planner.search.towers.find import find_places
-from planner.search.towers.problem import checked_towers_problem, first_stage_problem, language_problem
+from planner.search.towers.problem import (
+    checked_towers_problem,
+    first_stage_problem,
+    language_problem,
+    without_towers,
+)
 from planner.search.towers.tower_cost import TowerBill, TowerLayout, sample_bytes, tower_bills, tower_layouts
-from planner.strategy.strategy import Strategy
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Relief, Strategy
 from profiles.scaling import scale_cluster
 from tests.oracle.test_tower_search import AUDIO, VISION
 from tests.plan_factory import make_cluster, make_model
@@ -110,6 +117,22 @@ def test_on_the_same_grid_it_costs_what_it_costs_on_the_first_stage() -> None:
     assert language.backward_s + tower.backward_s == pytest.approx(whole.backward_s)
     handed = 6 * tower.entry_bytes
     assert found.same_devices.peak_bytes - found.first_stage.peak_memory_bytes == pytest.approx(handed, abs=1e6)
+
+
+def test_sequence_parallelism_is_the_language_models_alone() -> None:
+    """On the first stage as in a grid of its own: the tower's part of the time is the same with and without."""
+    asked, tower = checked_towers_problem(_problem())
+    hardware = problem_hardware(asked)
+
+    def tower_s(*, sp: bool) -> float:
+        rows = StrategyRows.of([Strategy(tp=2, dp_shard=4, sp=sp, overlap_tp=sp)], [Relief()])
+        models = asked.model, without_towers(asked.model)
+        with_it, without = (CostModel(each, asked.workload, hardware, [Relief()]).rows(rows) for each in models)
+        return float(with_it.embedding_backward_s[0] - without.embedding_backward_s[0])
+
+    (bill,) = tower_bills(asked.model, tower, asked.workload, hardware, [TowerLayout(2, 4, 4)])
+    assert tower_s(sp=True) == pytest.approx(bill.backward_s, rel=1e-6)
+    assert tower_s(sp=False) == pytest.approx(bill.backward_s, rel=1e-6)
 
 
 def test_devices_of_its_own_put_the_tower_before_the_pipeline() -> None:
@@ -204,6 +227,15 @@ def test_the_language_model_is_asked_about_alone() -> None:
     assert alone.workload.training.frozen_towers == ()
     assert alone.constraints.pins["pp"] == alone.constraints.pins["cp"] == 1
     assert first_stage_problem(asked).model.towers == (VISION,)
+
+
+def test_samples_may_have_unequal_numbers() -> None:
+    counted = _problem(devices=2, batch=4, images_per_sample=0, image_counts="0:1+4:1")
+    asked, _ = checked_towers_problem(counted)
+    assert not language_problem(asked, asked.cluster, {}).workload.counted
+    plan, even = towers_plan(counted, tower_devices=1), towers_plan(_problem(devices=2, batch=4), tower_devices=1)
+    assert any("deviation 2" in each for each in plan.assumptions)
+    assert plan.best.step_time_s > even.best.step_time_s
 
 
 @pytest.mark.parametrize(
