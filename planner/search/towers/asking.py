@@ -45,12 +45,17 @@ class Asking:
         wanted = self.pinned.get("num_microbatches")
         return [each for each in divisors(self.problem.workload.global_batch_size) if wanted in (None, each)]
 
-    def bills(self, hardware: Hardware, devices: int, microbatches: int) -> list[TowerBill]:
-        """Every grid of the tower on so many devices, the quickest first."""
-        samples = self.problem.workload.global_batch_size // microbatches
-        layouts = tower_layouts(self.tower, devices, samples)
-        found = tower_bills(self.problem.model, self.tower, self.problem.workload, hardware, layouts)
-        return sorted(found, key=lambda bill: bill.microbatch_s)
+    def bills(self, hardware: Hardware, devices: int) -> dict[int, list[TowerBill]]:
+        """Every grid of the tower on so many devices by the number of micro-batches, the quickest first.
+
+        Numbers for which no grid splits the samples are left out.  All are costed at once.
+        """
+        batch = self.problem.workload.global_batch_size
+        layouts = [each for m in self.microbatches for each in tower_layouts(self.tower, devices, batch // m)]
+        found: dict[int, list[TowerBill]] = {}
+        for bill in tower_bills(self.problem.model, self.tower, self.problem.workload, hardware, layouts):
+            found.setdefault(batch // bill.layout.samples, []).append(bill)
+        return {number: sorted(here, key=lambda bill: bill.microbatch_s) for number, here in found.items()}
 
     def plan(self, problem: Problem) -> Plan | str:
         """The fastest plan of a question, or why there is none."""

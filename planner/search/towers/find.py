@@ -30,6 +30,7 @@ from profiles.cluster import Cluster
 from profiles.scaling import scale_cluster
 
 SAME = 1e-9
+UNSPLIT = "no grid of the tower splits its heads and the samples"
 UNFED = "no grid of the tower fits in memory and can feed the language models that were found"
 NOT_BELOW = "its bound is not below the fastest step on devices of its own"
 Parts = tuple[Cluster, Cluster]
@@ -120,9 +121,8 @@ def _same_devices(found: Found) -> None:
     if asked.pinned.get("pp", 1) != 1:
         found.refused["same_devices"] = "pp is pinned; beside a colocated tower the language model has no pipeline"
         return
-    reason = "no grid of the tower splits its heads and the samples"
-    for microbatches in asked.microbatches:
-        every = asked.bills(asked.hardware, asked.hardware.num_devices, microbatches)
+    reason = UNSPLIT
+    for microbatches, every in asked.bills(asked.hardware, asked.hardware.num_devices).items():
         for bills, pins in _grouped(asked, every):
             plan = _beside(found, bills, {**pins, "pp": 1, "num_microbatches": microbatches})
             if isinstance(plan, str):
@@ -139,7 +139,7 @@ def _same_devices(found: Found) -> None:
 def _grouped(asked: Asking, bills: list[TowerBill]) -> list[tuple[list[TowerBill], Pins]]:
     """Grids for which one language model is searched; where samples are not cut apart both have the same grid."""
     if not asked.problem.workload.counted:
-        return [(bills, {})] if bills else []
+        return [(bills, {})]
     wanted = asked.pinned.get("tp")
     return [([bill], {"tp": bill.layout.tp}) for bill in bills if wanted in (None, bill.layout.tp)]
 
@@ -187,11 +187,9 @@ def _splits(asked: Asking, tower_devices: int | None) -> list[Split]:
     peak = asked.hardware.pool.device.peak_flops_per_s[problem.workload.matmul_format]
     for devices, (of_tower, of_language) in _wanted(_parted(problem.cluster), tower_devices).items():
         hardware = problem_hardware(problem.model_copy(update={"cluster": of_tower}))
-        every = {each: asked.bills(hardware, devices, each) for each in asked.microbatches}
-        bills = {number: here for number, here in every.items() if here}
+        bills = asked.bills(hardware, devices)
         if not bills:
-            why = "no grid of the tower splits its heads and the samples"
-            found.append(Split(devices, math.inf, reason=why))
+            found.append(Split(devices, math.inf, reason=UNSPLIT))
             continue
         alone = language_problem(problem, of_language, {})
         work_s = step_flops(alone.model, alone.workload) / (of_language.num_devices * peak)
