@@ -146,9 +146,8 @@ def sample_bytes(model: ModelSpec, tower: Tower, workload: Workload) -> float:
 
 def _framework_bytes(rows: StrategyRows, hardware: Hardware) -> Array:
     """What a process of the training software holds, with communicators of tp, dp and the bridge."""
-    groups = 1.0 + (rows.tp > 1) + (rows.dp > 1)
-    held: Array = FRAMEWORK_BYTES + hardware.factors.fixed_bytes + COMMUNICATOR_BYTES * groups
-    return held
+    groups: Array = np.ones(len(rows)) + (rows.tp > 1) + (rows.dp > 1)
+    return FRAMEWORK_BYTES + hardware.factors.fixed_bytes + COMMUNICATOR_BYTES * groups
 
 
 def _rows(layouts: Sequence[TowerLayout], workload: Workload) -> StrategyRows:
