@@ -1,4 +1,4 @@
-"""Memory of LoRA and QLoRA of large models against what torchtune publishes; nothing here is fitted to them.
+"""Memory of LoRA and QLoRA of large models, as plans under PyTorch FSDP have it, against what torchtune publishes.
 
 torchtune README.md, "Memory and training speed" (pytorch/torchtune@0031bfb080): peak memory a GPU on 8 A100, sequences
 packed to 2,048 tokens; what learns: recipes/configs/llama3_1/70B_lora.yaml, 405B_qlora.yaml.  torch's own peak leaves
