@@ -60,6 +60,8 @@ RECIPES: tuple[tuple[str, Fp8RecipeName], ...] = (
     (r"\bdelayed scaling\b", "delayed"),
 )
 """Words of sources for recipes; ``cs``: current scaling, as Megatron-Bridge's tables write it."""
+ROWWISE = re.compile(r"\browwise", re.IGNORECASE)
+"""torchao's rowwise recipes, also that with products of weight gradients in 16 bit."""
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe", "mla_up_proj")
 """What a row may list in its recompute column, separated by commas."""
@@ -168,6 +170,8 @@ def arithmetic_of_row(row: TruthRow) -> str:
 def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
     """The flavour's traits, what the row says of its software, and the dispatcher that its notes name."""
     traits = described_traits(flavour, described(row))
+    if ROWWISE.search(f"{row.precision} {row.notes}"):
+        traits = replace(traits, rowwise_scales=True)
     if ONCE_A_NODE.search(row.notes):
         traits = replace(traits, dispatch="node")
     elif ONCE_AN_EXPERT.search(row.notes):
