@@ -127,7 +127,7 @@ def _same_devices(found: Found) -> None:
             plan = _beside(found, bills, {**pins, "pp": 1, "num_microbatches": microbatches})
             if isinstance(plan, str):
                 reason = plan
-                found.bounded(0.0 if asked.stopped else math.inf)
+                found.bounded(microbatches * bills[0].microbatch_s if asked.stopped else math.inf)
                 continue
             found.bounded(_bound_of(plan) + microbatches * bills[0].microbatch_s)
             for bill in bills:
