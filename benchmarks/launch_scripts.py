@@ -48,6 +48,8 @@ MODEL, MIXTURE = "llama-3.1-8b", "qwen3-30b-a3b"
 STAND_IN = "a model that may stand for it"
 MORE_DEVICES = 32
 """For examples that are written for one node and whose experts need more."""
+NEED_DEVICES = ("etp * ep must divide", "does not divide the global batch", "the workload is not described")
+"""What is said where a launch of more devices is taken for one of the cluster's own number, or of none."""
 ESTIMATE = "an estimate"
 MEGATRON = "NVIDIA+Megatron-LM"
 DEGREES = re.compile(r"tp \* cp \* pp = (\d+) does not divide the \d+ devices")
@@ -93,7 +95,7 @@ def scripts(backend: str, records: Sequence[Mapping[str, Any]], mirrors: Path, c
         verdict, answer = "the text is not there", ""
         if text is not None:
             verdict = compared(record, text)
-            answer = estimated(text, record["path"], given_to(record), cluster)
+            answer = estimated(text, record["path"], given_to(record), cluster, record["expected"].get("world_size"))
         right += verdict == "right"
         printed += answer.startswith(ESTIMATE)
         sys.stdout.write(f"{record['id']}: {verdict}; {answer}\n")
@@ -117,8 +119,11 @@ def examples(repository: Path, folders: Sequence[str], cluster: str) -> None:
     sys.stdout.write(f"{printed} of {len(answers)} examples give an estimate\n")
 
 
-def estimated(text: str, path: str, given: Given, cluster: str) -> str:
-    """What the real command says of a script; what it asks for (a vocabulary, enough devices) is said once each."""
+def estimated(text: str, path: str, given: Given, cluster: str, devices: int | None = None) -> str:
+    """What the real command says of a script; what it asks for (a vocabulary, enough devices) is said once each.
+
+    ``devices``: of the launch, where its text leaves them to the launcher.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = placed(folder, path, text)
         words = ["estimate", "--from", str(file), "--cluster", cluster, "-o", "json", "--quiet"]
@@ -139,8 +144,8 @@ def estimated(text: str, path: str, given: Given, cluster: str) -> str:
                 more = ["--vocab-size", str(VOCABULARY)]
             elif (match := DEGREES.search(what)) is not None and "--devices" not in words:
                 more = ["--devices", match[1]]
-            elif "etp * ep must divide" in what and "--devices" not in words:
-                more = ["--devices", str(MORE_DEVICES)]
+            elif "--devices" not in words and any(each in what for each in NEED_DEVICES):
+                more = ["--devices", str(devices or MORE_DEVICES)]
             elif STAND_IN in str(answer["error"].get("hint")) and "--model" not in words:
                 more = ["--model", MIXTURE if "moe_" in text else MODEL]
             else:
@@ -199,6 +204,8 @@ def job_of(record: Mapping[str, Any], text: str) -> LaunchJob:
         try:
             return read_script(said)
         except DocumentInvalid as error:
+            if error.where == "--vocab-size":
+                return read_script(replace(said, vocab_size=None))
             if STAND_IN not in (error.hint or ""):
                 raise
             return read_script(replace(said, model=MIXTURE if "moe_" in text else MODEL))

@@ -77,36 +77,55 @@ def solve_whole(
     program: WholeProgram, gain: Mapping[int, int], effort: Effort, hint: Sequence[int] | None = None
 ) -> WholeSolved:
     """The greatest objective, or the best point and bound within the effort; ``hint`` is a point to start from."""
-    from ortools.sat.python import cp_model
+    # Not ``cp_model``, which is written on top of this: it imports pandas, five times what the rest of OR-Tools costs.
+    from ortools.sat.python import cp_model_helper as cp_sat
 
-    model: Any = cp_model.CpModel()
-    columns = [
-        model.new_bool_var("") if bounds == (0, 1) else model.new_int_var(*bounds, "") for bounds in program.bounds
-    ]
-    for one in program.at_most_one:
-        model.add_at_most_one(columns[at] for at in one)
-    for row in program.rows:
-        total = cp_model.LinearExpr.weighted_sum([columns[at] for at in row.entries], list(row.entries.values()))
-        made = model.add_linear_constraint(total, row.low, row.high)
-        if row.switch is not None:
-            made.only_enforce_if(columns[row.switch])
-    model.maximize(cp_model.LinearExpr.weighted_sum([columns[at] for at in gain], list(gain.values())))
-    if hint is not None:
-        for column, value in zip(columns, hint, strict=True):
-            model.add_hint(column, value)
-    solver = cp_model.CpSolver()
-    chosen = solver.parameters
+    solver: Any = cp_sat.SolveWrapper()
+    solver.set_parameters(_parameters(effort))
+    model = _model(program, gain, hint)
+    response: Any = solver.solve(model)
+    infeasible = response.status == cp_sat.INFEASIBLE
+    if response.status not in {cp_sat.OPTIMAL, cp_sat.FEASIBLE}:
+        if response.status == cp_sat.MODEL_INVALID:
+            raise ValueError(f"CP-SAT refuses the program: {cp_sat.CpSatHelper.validate_model(model)}")
+        return WholeSolved(None, -LARGEST, LARGEST, optimal=False, infeasible=infeasible)
+    values = tuple(map(int, response.solution))
+    objective = sum(weight * values[at] for at, weight in gain.items())
+    bound = max(objective, math.floor(response.best_objective_bound + 1e-6))
+    return WholeSolved(values, objective, bound, optimal=response.status == cp_sat.OPTIMAL, infeasible=False)
+
+
+def _parameters(effort: Effort) -> Any:
+    from ortools.sat.python import cp_model_helper as cp_sat
+
+    chosen: Any = cp_sat.SatParameters()
     chosen.random_seed, chosen.num_workers = effort.seed, effort.workers
     chosen.interleave_search = effort.workers > 1
     chosen.max_time_in_seconds, chosen.max_deterministic_time = max(effort.wall_s, 0.01), effort.deterministic_s
     chosen.relative_gap_limit = effort.relative_gap
-    status = solver.solve(model)
-    infeasible = status == cp_model.INFEASIBLE
-    if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
-        if status == cp_model.MODEL_INVALID:
-            raise ValueError(f"CP-SAT refuses the program: {model.validate()}")
-        return WholeSolved(None, -LARGEST, LARGEST, optimal=False, infeasible=infeasible)
-    values = tuple(solver.value(column) for column in columns)
-    objective = sum(weight * values[at] for at, weight in gain.items())
-    bound = max(objective, math.floor(solver.best_objective_bound + 1e-6))
-    return WholeSolved(values, objective, bound, optimal=status == cp_model.OPTIMAL, infeasible=False)
+    return chosen
+
+
+def _model(program: WholeProgram, gain: Mapping[int, int], hint: Sequence[int] | None) -> Any:
+    """The program as CP-SAT reads it (ortools/sat/cp_model.proto); it minimises, so gains are costs below zero."""
+    from ortools.sat.python import cp_model_helper as cp_sat
+
+    model: Any = cp_sat.CpModelProto()
+    for bounds in program.bounds:
+        model.variables.add().domain.extend(bounds)
+    for one in program.at_most_one:
+        model.constraints.add().at_most_one.literals.extend(list(one))
+    for row in program.rows:
+        made = model.constraints.add()
+        made.linear.vars.extend(list(row.entries))
+        made.linear.coeffs.extend(list(row.entries.values()))
+        made.linear.domain.extend([row.low, row.high])
+        if row.switch is not None:
+            made.enforcement_literal.append(row.switch)
+    model.objective.scaling_factor = -1.0
+    model.objective.vars.extend(list(gain))
+    model.objective.coeffs.extend([-weight for weight in gain.values()])
+    if hint is not None:
+        model.solution_hint.vars.extend(range(len(hint)))
+        model.solution_hint.values.extend(list(hint))
+    return model

@@ -10,13 +10,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from api.errors import KeyReused, QueueFull
-from api.jobs.board import PlanRequest
-from api.wire.jobs import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, JobSubject, QueueCounts
+from api.jobs.board import JobRequest, PlanRequest
+from api.wire.jobs import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, QueueCounts
 from api.wire.problem_details import problem_details
 from planner.errors import MeshwrightError, NotFound
 from planner.search.find import find_plan
 from planner.search.options import SearchProgress
 from planner.store import open_store
+
+ALIVE = {"queued", "running", "succeeded"}
 
 
 class _Cancelled(Exception):
@@ -33,12 +35,12 @@ class MemoryBoard:
         self._lock = threading.Lock()
         self._jobs: dict[str, JobRecord] = {}
         self._events: dict[str, list[JobEvent]] = {}
-        self._requests: dict[str, PlanRequest] = {}
+        self._requests: dict[str, JobRequest] = {}
         self._keys: dict[tuple[str, str], str] = {}
         self._waiting: dict[str, set[str]] = {}
         self._threads = ThreadPoolExecutor(1)
 
-    def submit(self, request: PlanRequest, *, key: str | None, owner: str) -> JobRecord:
+    def submit(self, request: JobRequest, *, key: str | None, owner: str) -> JobRecord:
         """See ``JobBoard``."""
         content = request.content_hash()
         with self._lock:
@@ -61,8 +63,10 @@ class MemoryBoard:
             self._jobs[job_id] = JobRecord(
                 id=job_id,
                 owner=owner,
-                problem_id=request.problem.problem_id,
-                subject=JobSubject.of(request.problem),
+                kind=request.about.kind,
+                problem_id=request.about.problem_id,
+                subject=request.about.subject,
+                fleet=request.about.fleet,
                 status="queued",
                 created_at=datetime.now(UTC),
                 progress=JobProgress(phase="queued"),
@@ -72,6 +76,15 @@ class MemoryBoard:
         if not self._paused:
             self._threads.submit(self._run, job_id)
         return self._jobs[job_id]
+
+    def find(self, request: JobRequest, owner: str) -> JobRecord | None:
+        """See ``JobBoard``."""
+        with self._lock:
+            for job_id, other in self._requests.items():
+                if other.content_hash() == request.content_hash() and self._jobs[job_id].status in ALIVE:
+                    self._waiting[job_id].add(owner)
+                    return self._jobs[job_id]
+        return None
 
     def get(self, job_id: str) -> JobRecord:
         """See ``JobBoard``."""
@@ -172,6 +185,8 @@ class MemoryBoard:
 
         request = self._requests[job_id]
         changes: dict[str, Any]
+        if not isinstance(request, PlanRequest):
+            raise TypeError("fleets are shared by workers")
         try:
             plan = find_plan(request.problem, request.search_options(), watch)
             with open_store(self._database) as store:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any, TypeVar
 
 from anyio import to_thread
 from fastapi import Response
@@ -28,6 +29,7 @@ from planner.store.records import IdempotencyRecord
 
 SOURCE = "Meshwright-Source"
 POLL_AFTER_S = 2
+T = TypeVar("T")
 APPLIED = {"Preference-Applied": "respond-async"}
 """RFC 7240, section 3: that a job is the answer because one was asked for."""
 
@@ -51,20 +53,33 @@ class Asked:
 
 async def answer(service: Service, asked: Asked, *, join: bool) -> Response:
     """The response to a resolved question."""
-    keyed = asked.keyed
-    applied = APPLIED if asked.as_job else {}
+    outcome = await once(asked.keyed, asked.begin, lambda: _outcome(service, asked), _named, join=join)
+    if isinstance(outcome, IdempotencyRecord):
+        return await replay(service, outcome)
+    return _response(outcome, APPLIED if asked.as_job else {})
+
+
+async def once(
+    keyed: KeyedRequest | None,
+    begin: Callable[[], Awaitable[None]],
+    ask: Callable[[], Awaitable[T]],
+    named: Callable[[T], dict[str, Any]],
+    *,
+    join: bool = False,
+) -> T | IdempotencyRecord:
+    """What ``ask`` gives, under a client's key at most once; then the record of the first answer.
+
+    ``named``: what is kept of an answer under the key.  ``join``: see ``KeyedRequest.claim``.
+    """
     if keyed is None:
-        return _response(await _outcome(service, asked), applied)
+        return await ask()
     record = await keyed.claim(join=join)
     if record is not None:
-        return await replay(service, record)
+        return record
     try:
-        await asked.begin()
-        outcome = await _outcome(service, asked)
-        if isinstance(outcome, Answer):
-            await keyed.answered(plan_id=outcome.plan_id)
-        else:
-            await keyed.answered(job_id=outcome.id)
+        await begin()
+        outcome = await ask()
+        await keyed.answered(**named(outcome))
     except AnswerRefused as error:
         if error.problem.status < HTTPStatus.INTERNAL_SERVER_ERROR:
             await keyed.answered(problem=error.problem.model_dump_json())
@@ -74,7 +89,7 @@ async def answer(service: Service, asked: Asked, *, join: bool) -> Response:
     except BaseException:
         await keyed.failed()
         raise
-    return _response(outcome, applied)
+    return outcome
 
 
 async def replay(service: Service, record: IdempotencyRecord) -> Response:
@@ -124,6 +139,11 @@ async def _outcome(service: Service, asked: Asked) -> Answer | JobRecord:
     job = await make_job(service.board(), asked.request, key, asked.caller.owner)
     service.metrics.count_answer("job")
     return job
+
+
+def _named(outcome: Answer | JobRecord) -> dict[str, Any]:
+    """What is kept under a key."""
+    return {"plan_id": outcome.plan_id} if isinstance(outcome, Answer) else {"job_id": outcome.id}
 
 
 def _response(outcome: Answer | JobRecord, applied: Mapping[str, str]) -> Response:

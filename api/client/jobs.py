@@ -53,10 +53,10 @@ class Jobs(StoredPlans):
         more = {"headers": {"Idempotency-Key": new_key()}} if operation.keyed else {}
         response = self._sent(operation, operation.method, asked, **more)
         if response.status_code == HTTPStatus.ACCEPTED:
-            plan = self._awaited(response, started, progress, wait_s)
+            job = self._ended(response, started, progress, wait_s)
             if operation.answer is Planned:
-                return cast("A", Planned(plan))
-            response = self._sent(operation, operation.method, asked)
+                return cast("A", Planned(self._plan_of(job)))
+            response = self._after(operation, asked, job)
         if response.status_code == HTTPStatus.ACCEPTED:
             raise ServiceError(
                 "the plan in that back-end is not proved, and is searched again",
@@ -70,10 +70,23 @@ class Jobs(StoredPlans):
         """The plan of an answer, or of the job that it names."""
         if answer.status_code != HTTPStatus.ACCEPTED:
             return read_plan(answer.content)
+        return self._plan_of(self._ended(answer, started, progress, wait_s))
+
+    def _ended(
+        self, answer: httpx.Response, started: Started | None, progress: Progress | None, wait_s: float | None
+    ) -> JobRecord:
+        """The job that an answer names, once it has ended."""
         job = read_answer(JobRecord, answer.content)
         if started is not None:
             started(job.id)
-        return self.wait_for_job(job.id, progress=progress, wait_s=wait_s)
+        return self.wait_for_end(job.id, progress=progress, wait_s=wait_s)
+
+    def _after(self, operation: Operation[Q, A], asked: Q, job: JobRecord) -> httpx.Response:
+        """The answer that stands now that a job has ended: the fleet that it shared, or the same request again."""
+        if job.result_fleet_id is not None:
+            return self._transport.send("GET", f"/v1/fleets/{job.result_fleet_id}")
+        _require_result(job)
+        return self._sent(operation, operation.method, asked)
 
     def list_jobs(self, *, status: JobStatus | None = None, mine: bool = False, page: int = 50) -> Iterator[JobRecord]:
         """Every job, newest first; ``mine``: of this key only."""
@@ -104,6 +117,10 @@ class Jobs(StoredPlans):
 
         Raises ProblemReported (no plan fits, or why it failed), JobCancelled, JobUnfinished after ``wait_s``.
         """
+        return self._plan_of(self.wait_for_end(job_id, progress=progress, wait_s=wait_s))
+
+    def wait_for_end(self, job_id: str, *, progress: Progress | None = None, wait_s: float | None = None) -> JobRecord:
+        """The job, once it has ended, however it did.  Raises JobUnfinished after ``wait_s``."""
         end_s = None if wait_s is None else time.monotonic() + wait_s
         pause_s, shown = FIRST_POLL_S, None
         while (job := self.get_job(job_id)).status not in ENDED:
@@ -114,15 +131,22 @@ class Jobs(StoredPlans):
                 raise JobUnfinished(job_id, wait_s or 0.0)
             self._transport.patience.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_POLL_S)
-        if job.result_plan_id is not None:
-            return self.get_plan(job.result_plan_id)
-        if job.error is not None:
-            raise ProblemReported(job.error)
-        if job.status == "cancelled":
-            raise JobCancelled(job_id)
-        raise ServiceError(
-            f"job {job_id} is {job.status} without a result", where=job_id, hint="ask for the plan again"
-        )
+        return job
+
+    def _plan_of(self, job: JobRecord) -> Plan:
+        """The plan of a job that has ended."""
+        return self.get_plan(_require_result(job))
+
+
+def _require_result(job: JobRecord) -> str:
+    """The id of the plan of a job that has ended.  Raises ProblemReported, JobCancelled, ServiceError."""
+    if job.result_plan_id is not None:
+        return job.result_plan_id
+    if job.error is not None:
+        raise ProblemReported(job.error)
+    if job.status == "cancelled":
+        raise JobCancelled(job.id)
+    raise ServiceError(f"job {job.id} is {job.status} without a result", where=job.id, hint="ask again")
 
 
 def is_unplanned(error: ProblemReported) -> bool:

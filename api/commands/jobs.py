@@ -118,7 +118,8 @@ def _client(server: str | None) -> Iterator[Client]:
 
 def _event_line(event: JobEvent) -> str:
     state = event.progress
-    words = [f"{event.seq}: {event.status}", state.phase, f"{state.evaluated:,} solved"]
+    words = [f"{event.seq}: {event.status}", state.phase]
+    words.append(f"{state.evaluated:,} solved" if state.wanted is None else f"{state.done:,} of {state.wanted:,} sizes")
     if state.incumbent_s is not None:
         words.append(f"best {state.incumbent_s:.3f} s")
     if state.gap is not None:
@@ -138,17 +139,19 @@ def _list_table(jobs: list[JobRecord]) -> list[RenderableType]:
             job.progress.phase,
             job.created_at.strftime("%Y-%m-%d %H:%M"),
             str(job.attempts),
-            short_id(job.result_plan_id or ""),
+            short_id(job.result_plan_id or job.result_fleet_id or ""),
         )
         for job in jobs
     ]
-    titles = ("|job", "about", "status", "phase", "created (UTC)", ">attempts", "plan")
+    titles = ("|job", "about", "status", "phase", "created (UTC)", ">attempts", "answer")
     return [table("", titles, rows)] if rows else ["No jobs."]
 
 
 def _about(job: JobRecord) -> str:
-    """Model, devices and cluster; nothing of a job whose row does not say."""
-    subject = job.subject
+    """Model, devices and cluster, or what is shared; nothing of a job whose row does not say."""
+    subject, fleet = job.subject, job.fleet
+    if fleet is not None:
+        return f"{fleet.jobs:,} jobs share {fleet.num_devices:,} devices of {', '.join(fleet.pools)}"
     return f"{subject.model} on {subject.num_devices:,} devices of {subject.cluster}" if subject else ""
 
 
@@ -166,9 +169,11 @@ def _facts(job: JobRecord) -> list[RenderableType]:
         "workload": _workload(job),
         "status": job.status,
         "phase": job.progress.phase,
-        "solved": f"{job.progress.evaluated:,}",
+        "solved": f"{job.progress.evaluated:,}" if job.fleet is None else "",
+        "sizes": f"{job.progress.done:,} of {job.progress.wanted:,}" if job.progress.wanted else "",
         "attempts": str(job.attempts),
         "plan": job.result_plan_id or "",
+        "fleet": job.result_fleet_id or "",
         "because": job.error.detail if job.error else "",
     }
     return [facts([(name, value) for name, value in data.items() if value])]

@@ -1,4 +1,4 @@
-"""The reader of request bodies: in pieces, never more than the limit, and only plain JSON.
+"""The reader of request bodies: in pieces, never more than the limit, and only plain JSON, or YAML where that is said.
 
 A body that takes longer than the service's patience (``connections.body_s``) holds a connection for nothing.
 A body that says it is compressed is refused unread: a kilobyte of gzip can hold a gigabyte.
@@ -15,8 +15,11 @@ from starlette.requests import ClientDisconnect, Request
 from api.errors import BodyTooLarge, BodyTooSlow, MediaTypeRefused, RequestRefused
 from api.http.document_check import checked_document
 from api.http.json_body import parse_json
+from profiles.safe_yaml import load_yaml_text
 
 JSON_TYPES = frozenset({"application/json", "application/problem+json"})
+YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
+"""RFC 9512, and what came before it."""
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -25,14 +28,26 @@ async def read_document(request: Request, kind: type[M], limit_bytes: int) -> M:
     return checked_document(kind, await read_json(request, limit_bytes))
 
 
+async def read_file(request: Request, kind: type[M], limit_bytes: int) -> M:
+    """The same of a body that may be the file that a person wrote: JSON, or YAML where the request says so."""
+    if _media_type(request) not in YAML_TYPES:
+        return await read_document(request, kind, limit_bytes)
+    body = await read_body(request, limit_bytes, YAML_TYPES)
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        raise RequestRefused("the body is no UTF-8 text", where="body", hint="send UTF-8") from None
+    return checked_document(kind, load_yaml_text(text, "body"))
+
+
 async def read_json(request: Request, limit_bytes: int) -> Any:
     """The body's plain data.  Raises MediaTypeRefused, BodyTooLarge, DocumentInvalid."""
     return parse_json(await read_body(request, limit_bytes))
 
 
-async def read_body(request: Request, limit_bytes: int) -> bytes:
+async def read_body(request: Request, limit_bytes: int, types: frozenset[str] = JSON_TYPES) -> bytes:
     """The body's bytes, of at most ``limit_bytes``.  Raises MediaTypeRefused, BodyTooLarge."""
-    _check_type(request)
+    _check_type(request, types)
     said = request.headers.get("content-length", "")
     if said.isascii() and said.isdigit() and (len(said) > 18 or int(said) > limit_bytes):
         raise _too_large(limit_bytes)
@@ -55,18 +70,22 @@ async def read_body(request: Request, limit_bytes: int) -> bytes:
     return b"".join(pieces)
 
 
-def _check_type(request: Request) -> None:
+def _check_type(request: Request, types: frozenset[str]) -> None:
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity"}:
         raise MediaTypeRefused("compressed bodies are not read", where="Content-Encoding", hint="send plain JSON")
-    media_type, _, parameters = request.headers.get("content-type", "").partition(";")
-    if media_type.strip().lower() not in JSON_TYPES:
+    parameters = request.headers.get("content-type", "").partition(";")[2]
+    if _media_type(request) not in types:
         raise MediaTypeRefused(
             "the body must be JSON", where="Content-Type", hint="send it with Content-Type: application/json"
         )
     charset = parameters.lower().partition("charset=")[2].split(";")[0].strip(' "')
     if charset not in {"", "utf-8", "utf8"}:
         raise MediaTypeRefused("JSON is UTF-8", where="Content-Type", hint="send UTF-8 and drop the charset")
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _too_large(limit_bytes: int) -> BodyTooLarge:

@@ -7,13 +7,16 @@ result kind ``infeasible``.  A cancelled job keeps the best plan found so far, i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 from pydantic import Field
 
-from api.wire.jobs import JobEvent, JobRecord, JobStatus, QueueCounts
+from api.wire.jobs import FleetSubject, JobEvent, JobKind, JobRecord, JobStatus, JobSubject, QueueCounts
+from planner.answers.fleet.question import FleetQuestion
 from planner.question.problem import Problem
 from planner.search.options import SearchOptions
 from profiles.document import Document
@@ -36,6 +39,55 @@ class PlanRequest(Document):
         """What ``planner.search.find.find_plan`` takes."""
         return SearchOptions(top_k=self.top_k, time_limit_s=self.time_limit_s, seed=self.seed)
 
+    @property
+    def about(self) -> About:
+        """What its job's row says of it."""
+        return About("plan", self.problem.problem_id, JobSubject.of(self.problem), None)
+
+
+class FleetRequest(Document):
+    """A complete question of a fleet: names resolved, the plans that its jobs run beside it."""
+
+    schema_version: Literal[1] = 1
+    asked: FleetQuestion
+    plans: dict[str, str] = Field(description="texts of the plans that jobs run, by the names that the question gives")
+    problems: tuple[str, ...] = Field(description="ids of the questions of all jobs, which name the measurements too")
+    devices: int = Field(ge=0, description="that jobs may have")
+    priority: int = Field(default=0, ge=-100, le=100, exclude=True)
+
+    @property
+    def time_limit_s(self) -> float:
+        """What the speeds and the allocation may take together."""
+        return self.asked.budget_s + self.asked.time_limit_s
+
+    @property
+    def about(self) -> About:
+        """What its job's row says of it."""
+        pools = tuple(pool.name for pool in self.asked.pools)
+        return About(
+            "fleet", None, None, FleetSubject(jobs=len(self.asked.jobs), pools=pools, num_devices=self.devices)
+        )
+
+
+JobRequest = PlanRequest | FleetRequest
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a job is about, as its row keeps it."""
+
+    kind: JobKind
+    problem_id: str | None
+    subject: JobSubject | None
+    fleet: FleetSubject | None
+
+
+def read_request(text: str) -> JobRequest:
+    """The request of a job, as its row has it."""
+    return (
+        FleetRequest.model_validate_json(text) if "asked" in json.loads(text) else PlanRequest.model_validate_json(text)
+    )
+
 
 class JobBoard(Protocol):
     """Durable jobs.  Every method may block on the database: call it off the event loop.
@@ -43,13 +95,17 @@ class JobBoard(Protocol):
     Errors: NotFound for an unknown job, StoreUnavailable when the database is away.
     """
 
-    def submit(self, request: PlanRequest, *, key: str | None, owner: str) -> JobRecord:
+    def submit(self, request: JobRequest, *, key: str | None, owner: str) -> JobRecord:
         """The job for ``request``, on disk on return.
 
         The same content while a job of it is queued, running or succeeded, or the same ``key`` of the same ``owner``,
         gives the same job.  Raises KeyReused when the key belongs to other content, QueueFull (with
         ``retry_after_s``) when the owner or the board has too many jobs waiting; nothing is stored then.
         """
+        ...
+
+    def find(self, request: JobRequest, owner: str) -> JobRecord | None:
+        """The job of this content that is queued, running or succeeded; ``owner`` waits for it too from now on."""
         ...
 
     def get(self, job_id: str) -> JobRecord:

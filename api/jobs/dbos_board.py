@@ -20,7 +20,7 @@ from dbos import WorkflowStatus
 from dbos import error as dbos_error
 from sqlalchemy import Connection, Engine
 
-from api.jobs.board import PlanRequest
+from api.jobs.board import JobRequest
 from api.jobs.group_commit import GroupCommit
 from api.jobs.identity import generation_of
 from api.jobs.queue_gate import QueueGate, QueueLimits
@@ -77,7 +77,7 @@ class DbosBoard:
         self._client.destroy()
         self._engine.dispose()
 
-    def submit(self, request: PlanRequest, *, key: str | None, owner: str) -> JobRecord:
+    def submit(self, request: JobRequest, *, key: str | None, owner: str) -> JobRecord:
         """The job for ``request``, on disk on return.  Raises KeyReused, QueueFull, StoreError."""
         submission = Submission(request, key, owner, self._gate)
         try:
@@ -88,6 +88,13 @@ class DbosBoard:
             # As in planner.store.engine: SQLite would keep to reading.
             self._engine.dispose()
             raise
+
+    def find(self, request: JobRequest, owner: str) -> JobRecord | None:
+        """The job of this content that is queued, running or succeeded; ``owner`` waits for it too from now on."""
+        submission = Submission(request, None, owner, self._gate)
+        with translated(self._url):
+            found = self._commits.run(lambda connection: submission.find(connection, self.get))
+            return None if found is None else self.get(found)
 
     def get(self, job_id: str) -> JobRecord:
         """The job as it stands.  Raises NotFound, StoreError."""

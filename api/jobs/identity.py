@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 
-from api.jobs.board import PlanRequest
+from api.jobs.board import JobRequest
 from planner.store import software_signature
 
 CONTENT_DIGITS = 32
 
 
-def content_of(request: PlanRequest) -> str:
+def content_of(request: JobRequest) -> str:
     """What makes two requests the same question to the same software."""
     return hashlib.sha256(f"{request.content_hash()}\0{software_signature()}".encode()).hexdigest()[:CONTENT_DIGITS]
 

@@ -22,6 +22,7 @@ class Outcome(Document):
     attempt: int = Field(ge=1)
     result_kind: ResultKind = "none"
     plan_id: str | None = None
+    fleet_id: str | None = None
     error: ProblemDetails | None = None
     again: bool = False
 

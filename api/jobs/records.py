@@ -18,7 +18,7 @@ from dbos import WorkflowStatus
 from api.errors import JobFailure, WorkerLost
 from api.jobs.outcome import MOST_ATTEMPTS, Outcome
 from api.jobs.waiting import CANCELLED, num_waiting
-from api.wire.jobs import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, JobSubject
+from api.wire.jobs import ENDED, FleetSubject, JobEvent, JobProgress, JobRecord, JobStatus, JobSubject
 from api.wire.problem_details import ProblemDetails, problem_details
 
 Written = Sequence[tuple[int, dict[str, Any]]]
@@ -43,12 +43,14 @@ def job_record(row: WorkflowStatus) -> JobRecord:
     outcome = Outcome.model_validate(row.output) if row.status == "SUCCESS" else None
     status: JobStatus = outcome.status if outcome else _STATUSES[row.status]
     progress = notes.get("progress") if status != "queued" else None
-    subject = notes.get("subject")
+    subject, fleet = notes.get("subject"), notes.get("fleet")
     return JobRecord(
         id=row.workflow_id,
+        kind=notes.get("kind", "plan"),
         owner=row.authenticated_user or "",
-        problem_id=str(notes["problem_id"]),
+        problem_id=notes["problem_id"],
         subject=JobSubject.model_validate(subject) if subject else None,
+        fleet=FleetSubject.model_validate(fleet) if fleet else None,
         status=status,
         created_at=_moment(row.created_at) or datetime.now(UTC),
         started_at=_moment(row.dequeued_at),
@@ -59,6 +61,7 @@ def job_record(row: WorkflowStatus) -> JobRecord:
         num_waiting=num_waiting(notes, row.authenticated_user or ""),
         result_kind=outcome.result_kind if outcome else "none",
         result_plan_id=outcome.plan_id if outcome else None,
+        result_fleet_id=outcome.fleet_id if outcome else None,
         error=outcome.error if outcome else _failure(row),
     )
 

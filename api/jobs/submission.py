@@ -14,14 +14,14 @@ from dbos import DBOSClient
 from sqlalchemy import Connection, bindparam, text
 
 from api.errors import KeyReused
-from api.jobs.board import PlanRequest
+from api.jobs.board import JobRequest
 from api.jobs.identity import content_of, generation_of, job_id, key_id
 from api.jobs.queue_gate import QueueGate
 from api.jobs.records import WAITING
 from api.jobs.system_database import APPLICATION_VERSION, PROGRAM, QUEUE, status_table
 from api.jobs.waiting import ALIVE, CANCELLED, is_waiting, join, parsed, waits
 from api.telemetry.tracing import traceparent
-from api.wire.jobs import JobRecord, JobSubject
+from api.wire.jobs import JobRecord
 
 KEYS = "meshwright-keys"
 """Queue of the keys' rows; no worker serves it, so they stay as they are."""
@@ -35,11 +35,10 @@ _MIDDLE_URGENCY = 101
 class Submission:
     """One request on its way to a row; everything that needs no database is computed when it is made."""
 
-    def __init__(self, request: PlanRequest, key: str | None, owner: str, gate: QueueGate) -> None:
+    def __init__(self, request: JobRequest, key: str | None, owner: str, gate: QueueGate) -> None:
         self.owner, self.gate, self.urgency = owner, gate, _MIDDLE_URGENCY - request.priority
         self.body = request.canonical_json()
-        self.problem_id = request.problem.problem_id
-        self.subject = JobSubject.of(request.problem)
+        self.about = request.about
         self.content = content_of(request)
         self.key = None if key is None else key_id(owner, key)
         # Here, in the context of who asks: the transaction may run in another thread.
@@ -72,6 +71,11 @@ class Submission:
             job = first
         self._insert_job(connection, client, job)
         return self._waiting(connection, job)
+
+    def find(self, connection: Connection, read: Callable[[str], JobRecord]) -> str | None:
+        """The job of this content that can still answer, for which the owner waits too from now on."""
+        job, there = self._newest(connection, self._look(connection), read)
+        return job if there else None
 
     def _look(self, connection: Connection, first: int = 1) -> dict[str | None, tuple[str, Any]]:
         """Rows of the key and of the first jobs of this content: id -> (status, notes)."""
@@ -169,8 +173,10 @@ class Submission:
                 "authenticated_user": self.owner,
                 "priority": self.urgency,
                 "attributes": {
-                    "problem_id": self.problem_id,
-                    "subject": self.subject.model_dump(mode="json"),
+                    "kind": self.about.kind,
+                    "problem_id": self.about.problem_id,
+                    "subject": self.about.subject and self.about.subject.model_dump(mode="json"),
+                    "fleet": self.about.fleet and self.about.fleet.model_dump(mode="json"),
                     "traceparent": self.traceparent,
                     waits(self.owner): True,
                 },
@@ -191,9 +197,11 @@ class Submission:
             return job
         return JobRecord(
             id=job,
+            kind=self.about.kind,
             owner=row[2] or "",
-            problem_id=self.problem_id,
-            subject=self.subject,
+            problem_id=self.about.problem_id,
+            subject=self.about.subject,
+            fleet=self.about.fleet,
             status="queued",
             created_at=datetime.fromtimestamp(int(row[0]) / 1000, UTC),
             progress=WAITING,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
-from api.jobs.board import JobBoard, PlanRequest
+from api.jobs.board import JobBoard, JobRequest, PlanRequest
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.task_runner import TaskRunner, TooLong
@@ -125,7 +125,7 @@ class Answers:
         return answer
 
 
-async def make_job(board: JobBoard, request: PlanRequest, key: str | None, owner: str) -> JobRecord:
+async def make_job(board: JobBoard, request: JobRequest, key: str | None, owner: str) -> JobRecord:
     """Hand a request to the board.  Raises QueueFull, KeyReused."""
     return await to_thread.run_sync(lambda: board.submit(request, key=key, owner=owner))
 

@@ -70,9 +70,16 @@ class KeyedRequest:
         job_id: str | None = None,
         problem: str | None = None,
         sweep_id: str | None = None,
+        fleet_id: str | None = None,
     ) -> None:
         """Keep the answer."""
-        answer = {"plan_id": plan_id, "job_id": job_id, "problem": problem, "sweep_id": sweep_id}
+        answer = {
+            "plan_id": plan_id,
+            "job_id": job_id,
+            "problem": problem,
+            "sweep_id": sweep_id,
+            "fleet_id": fleet_id,
+        }
         await to_thread.run_sync(lambda: self.store.answer_key(self.owner, self.key, **answer))
         self.releases.answered(self.owner, self.key)
 

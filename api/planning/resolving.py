@@ -67,6 +67,7 @@ class Resolver:
             "problem": problem.model_dump(mode="json"),
             "strategy": strategy,
             "chunk_layers": question.chunk_layers,
+            "launched": question.launched,
             "include_problem": question.include_problem,
         }
 

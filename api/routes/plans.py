@@ -28,7 +28,7 @@ from planner.operations.operation import Session
 from planner.operations.plan import PLAN
 from planner.operations.plans import DELETE_PLAN, GET_PLAN, RemovedPlanView
 from profiles.catalogue import builtin_clusters
-from profiles.document import canonical_json
+from profiles.document import Document, canonical_json
 
 router = APIRouter(tags=["plans"])
 
@@ -87,7 +87,7 @@ def check_priority(caller: Caller, question: PlanQuestion) -> None:
         )
 
 
-def keyed_request(service: Service, caller: Caller, key: str, question: PlanQuestion) -> KeyedRequest:
+def keyed_request(service: Service, caller: Caller, key: str, question: Document) -> KeyedRequest:
     """The question under a key of its owner; its content is what was asked, not what names meant at the time."""
     sha = hashlib.sha256(canonical_json(question.model_dump(mode="json")).encode()).hexdigest()
     return KeyedRequest(service.records, service.releases, caller.owner, key, sha)

@@ -46,7 +46,7 @@ def plan(payload: Payload, watch: Watch) -> bytes:
 def estimate(payload: Payload, watch: Watch) -> bytes:
     """One strategy's plan, fitting or not."""
     problem = Problem.model_validate(payload["problem"])
-    given = {name: payload[name] for name in ("strategy", "chunk_layers")}
+    given = {name: payload[name] for name in ("strategy", "chunk_layers", "launched")}
     found = ESTIMATE.work(_session(watch), EstimateRequest(question=problem, **given))
     return _json(
         {
@@ -72,13 +72,18 @@ def towers(payload: Payload, watch: Watch) -> bytes:
 
 
 def fleet(payload: Payload, watch: Watch) -> bytes:
-    """The fleet that is shared, as JSON text, and the new plans of its curves."""
+    """The fleet of a ``FleetRequest``, as JSON text, and the new plans of its curves.
+
+    Told to stop it shares the fleet by the speeds that are known by then.
+    """
     from planner.answers.fleet.question import FleetQuestion
     from planner.operations.fleet import FLEET
 
     made = list[Plan]()
     session = replace(
         _session(watch, lambda name: _stored(payload["plans"][name])),
+        search=SearchOptions(top_k=0, stop=watch.stop.is_set),
+        progress=watch.report_sizes,
         keep=lambda plan, _wall_s: made.append(_proved(plan, plan.problem)),
     )
     found = FLEET.work(session, FleetQuestion.model_validate(payload["asked"]))

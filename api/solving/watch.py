@@ -55,3 +55,8 @@ class Watch:
             "gap": gap,
         }
         self.send(json.dumps(progress).encode())
+
+    def report_sizes(self, phase: str, done: int, wanted: int) -> None:
+        """Tell how many sizes of a fleet's jobs are known.  Raises DeadlineReached."""
+        self.check()
+        self.send(json.dumps({"phase": phase, "done": done, "wanted": wanted}).encode())

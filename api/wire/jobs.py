@@ -11,9 +11,9 @@ from api.wire.problem_details import ProblemDetails
 from planner.question.problem import Problem
 from profiles.document import Document
 
-JobKind = Literal["plan"]
+JobKind = Literal["plan", "fleet"]
 JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-ResultKind = Literal["plan", "infeasible", "none"]
+ResultKind = Literal["plan", "fleet", "infeasible", "none"]
 
 ENDED: frozenset[JobStatus] = frozenset({"succeeded", "failed", "cancelled"})
 """Statuses that never change again."""
@@ -22,12 +22,17 @@ ENDED: frozenset[JobStatus] = frozenset({"succeeded", "failed", "cancelled"})
 class JobProgress(Document):
     """How far a search is."""
 
-    phase: str = Field(description="queued, starting, searching, recommending, alternatives, checking, storing")
+    phase: str = Field(
+        description="queued, starting, searching, recommending, alternatives, checking, storing; of a fleet speeds,"
+        " allocating"
+    )
     bounded: int = Field(default=0, ge=0, description="strategies with a lower bound")
     evaluated: int = Field(default=0, ge=0, description="strategies solved exactly")
     incumbent_s: float | None = Field(default=None, description="step time of the best plan so far")
     bound_s: float | None = Field(default=None, description="no plan is faster than this")
     gap: float | None = Field(default=None, ge=0, description="1 - bound over incumbent, at least 0")
+    done: int | None = Field(default=None, ge=0, description="of a fleet: sizes of its jobs whose speed is known")
+    wanted: int | None = Field(default=None, ge=0, description="of a fleet: sizes of its jobs in all")
 
 
 class JobEvent(Document):
@@ -60,16 +65,25 @@ class JobSubject(Document):
         )
 
 
+class FleetSubject(Document):
+    """What the job of a fleet is about."""
+
+    jobs: int = Field(ge=1)
+    pools: tuple[str, ...]
+    num_devices: int = Field(ge=0, description="that jobs may have")
+
+
 class JobRecord(Document):
     """A job as it stands."""
 
     id: str
     kind: JobKind = "plan"
     owner: str
-    problem_id: str
+    problem_id: str | None = Field(description="null: it is about a fleet")
     subject: JobSubject | None = Field(
-        default=None, description="what it is about; null = asked of a version that did not write it down"
+        default=None, description="what it is about; null = a fleet, or asked of a version that did not write it down"
     )
+    fleet: FleetSubject | None = Field(default=None, description="what it is about, where it is a fleet")
     status: JobStatus
     created_at: datetime
     started_at: datetime | None = Field(default=None, description="of the latest attempt")
@@ -80,6 +94,7 @@ class JobRecord(Document):
     num_waiting: int = Field(default=1, ge=0, description="callers who wait for it; the last who cancels ends it")
     result_kind: ResultKind = "none"
     result_plan_id: str | None = None
+    result_fleet_id: str | None = None
     error: ProblemDetails | None = Field(default=None, description="why it failed, or why no plan fits")
 
 

@@ -110,6 +110,11 @@ class EstimateQuestion(Question):
     chunk_layers: tuple[int, ...] | None = Field(
         default=None, max_length=10_000, description="layers of each model chunk; None = the best split"
     )
+    launched: bool = Field(
+        default=False,
+        description="the strategy is that of a run that somebody starts: a model that its back-end's files cannot say"
+        " is told among the assumptions, not refused",
+    )
     include_problem: bool = Field(default=False, description="answer with the complete problem too")
 
 

@@ -15,20 +15,19 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from api.errors import JobFailure, SolverCrashed, SolverOutOfMemory, refused_by_checker
-from api.jobs.board import PlanRequest
+from api.jobs.board import JobRequest
 from api.jobs.outcome import Outcome, failed
 from api.solving.messages import Message
 from api.solving.patience import Patience
 from api.solving.pool import SolverPool
 from api.solving.process import SolverProcess, memory_limit_reached
+from api.solving.results import Kept, checked, stored_result, task_of
 from api.telemetry.tracing import span
 from api.wire.jobs import JobProgress
 from api.wire.problem_details import ProblemDetails
 from api.worker.job_notes import JobNotes
 from api.worker.settings import WorkerSettings
 from planner.errors import BudgetSpent, NoFeasiblePlan
-from planner.plan.plan import Plan
-from planner.search.recheck import recheck_plan
 from planner.store.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from planner.store.repository import Store
 from solver.check import CheckFailed
@@ -58,7 +57,7 @@ class Attempt:
 
     job: str
     number: int
-    request: PlanRequest
+    request: JobRequest
     settings: WorkerSettings
     pool: SolverPool
     notes: JobNotes
@@ -75,18 +74,19 @@ class Attempt:
 
     def run(self) -> Outcome:
         """How it ended.  Raises Lost."""
-        stored = self._patiently(lambda: self.store.find_answer(self.request.problem.problem_id))
-        if stored is not None and stored.answers(self.request.top_k):
-            return Outcome(status="succeeded", attempt=self.number, result_kind="plan", plan_id=stored.plan_id)
+        stored = self._patiently(lambda: stored_result(self.request, self.store))
+        if stored is not None:
+            return self._succeeded(stored)
         self._look()
         if self.cancelled:
             return Outcome(status="cancelled", attempt=self.number)
         self._publish()
         child = self.pool.take()
         healthy = False
+        task, payload = task_of(self.request)
         try:
-            child.solve("plan", self.request.model_dump(mode="json"))
-            with span("solve", **{"meshwright.task": "plan"}):
+            child.solve(task, payload)
+            with span("solve", **{"meshwright.task": task}):
                 outcome, healthy = self._watch(child)
             return outcome
         finally:
@@ -143,27 +143,25 @@ class Attempt:
         return failed(error, self.number)
 
     def _keep(self, message: Message) -> Outcome:
-        """Prove the answer and store it; a cancelled job keeps it too."""
+        """Prove the answer and store it."""
         self.progress = self.progress.model_copy(update={"phase": "checking"})
         try:
-            plan = Plan.model_validate_json(message.content)
-            recheck_plan(plan, self.request.problem)
+            found = checked(self.request, message.content)
         except (CheckFailed, ValueError) as error:
             return failed(refused_by_checker(error), self.number)
-        self.progress = JobProgress(
-            phase="storing",
-            bounded=plan.search.bounded,
-            evaluated=plan.search.evaluated,
-            incumbent_s=plan.step_time_s,
-            bound_s=plan.lower_bound_s,
-            gap=plan.gap,
-        )
+        self.progress = found.progress
         # Before the plan is stored: whoever lost the job while it solved stores nothing.
         self._patiently(self._write)
-        plan_id = self._patiently(lambda: self.store.save_plan(plan, message.wall_s))
-        status = "cancelled" if self.cancelled else "succeeded"
-        return Outcome.model_validate(
-            {"status": status, "attempt": self.number, "result_kind": "plan", "plan_id": plan_id}
+        return self._succeeded(self._patiently(lambda: found.save(self.store, message.wall_s)))
+
+    def _succeeded(self, kept: Kept) -> Outcome:
+        """A cancelled job keeps its answer too."""
+        return Outcome(
+            status="cancelled" if self.cancelled else "succeeded",
+            attempt=self.number,
+            result_kind=kept.result_kind,
+            plan_id=kept.plan_id,
+            fleet_id=kept.fleet_id,
         )
 
     def _patiently(self, ask: Callable[[], T]) -> T:

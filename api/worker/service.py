@@ -15,7 +15,7 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
 from dbos import error as dbos_error
 
 from api.errors import WorkerLost
-from api.jobs.board import PlanRequest
+from api.jobs.board import read_request
 from api.jobs.outcome import MOST_ATTEMPTS, Outcome, failed
 from api.jobs.program import active_jobs, register_program, write_event
 from api.jobs.system_database import (
@@ -158,6 +158,7 @@ class Worker:
                 "attempt": outcome.attempt,
                 "result_kind": outcome.result_kind,
                 "plan_id": outcome.plan_id,
+                "fleet_id": outcome.fleet_id,
                 "duration_s": round(time.perf_counter() - start_s, 6),
             }
             log.info("the attempt at a job has ended", extra={FIELDS: fields})
@@ -174,7 +175,7 @@ class Worker:
         attempt = Attempt(
             job=job,
             number=number,
-            request=PlanRequest.model_validate_json(request),
+            request=read_request(request),
             settings=self._settings,
             pool=self._pool,
             notes=self._notes,

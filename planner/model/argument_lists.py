@@ -1,7 +1,8 @@
 """What each argument of a training program is to a plan: used, without influence, or not modelled.
 
-The lists are data beside this module: ``megatron_arguments.toml`` and ``mindspeed_arguments.toml``, which say their
-sources.  A name is in one list of its file, without its dashes and with ``-`` for ``_``.
+The lists are data beside this module, which say their sources: ``megatron_arguments.toml``, and what others add in
+``mindspeed_arguments.toml`` and ``megatron_deepspeed_arguments.toml``.  A name is in one list of its file, without its
+dashes and with ``-`` for ``_``.
 """
 
 from __future__ import annotations
@@ -41,6 +42,6 @@ class KnownArguments:
 
 @cache
 def known_arguments(program: str) -> KnownArguments:
-    """The lists of ``megatron`` or of ``mindspeed``; the latter has only what it adds to Megatron-LM."""
+    """The lists of ``megatron``, or what ``mindspeed`` or ``megatron_deepspeed`` adds to it."""
     lists = shipped_words("planner.model", f"{program}_arguments.toml")
     return KnownArguments(**{key: frozenset(names) for key, names in lists.items()})

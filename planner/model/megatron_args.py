@@ -23,6 +23,7 @@ from planner.model import megatron_deepspeed_words, mindspeed_words
 from planner.model.layer_runs import runs_of
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_layers import read_layers
+from planner.model.megatron_split import uneven
 from planner.model.megatron_strategy import derive, read_strategy, read_workload
 from planner.model.megatron_unmodelled import ArgumentLists, argument_lists, refuse_other_models
 from planner.model.megatron_vocabulary import Vocabulary, read_vocabulary
@@ -129,12 +130,14 @@ def job_of_launch(  # noqa: PLR0917  # the parts of one script
     _refuse_others(launch, where)
     written = MegatronFlags(launch.words, where)
     software = script_software(written, text)
-    flags = written if software == "megatron" else _in_megatron_words(launch.words, where, software)
+    flags = written if software == "megatron" else _in_megatron_words(launch.words, where, software, text)
     refuse_other_models(flags)
     workload = read_workload(flags)
     strategy, chunk_layers, launched = read_strategy(flags)
     if software == "mindspeed":
         strategy |= own_strategy(flags)
+    if software == "deepspeed":
+        workload |= megatron_deepspeed_words.own_workload(text)
     num_devices = num_devices or launched or devices_of_job(text, given.variables)
     vocabulary = read_vocabulary(flags, int(strategy.get("tp", 1)), vocab_size)
     try:
@@ -145,6 +148,8 @@ def job_of_launch(  # noqa: PLR0917  # the parts of one script
         raise DocumentInvalid(f"the arguments do not describe a possible model: {message}", where=where) from None
     flags.finish()
     assumed = derive(flags, model, workload, strategy, num_devices)
+    if "deepspeed" not in software:  # DeepSpeed's pipeline engine balances what does not divide
+        assumed += uneven(model.num_layers, strategy, chunk_layers)
     return LaunchJob(
         model,
         workload,
@@ -168,13 +173,15 @@ def script_software(flags: MegatronFlags, text: str) -> str:
     """The back-end that runs a launch of these arguments."""
     if is_mindspeed(flags, text):
         return "mindspeed"
-    return "megatron-deepspeed" if flags.names & {"deepspeed", "deepspeed-config", "zero-stage"} else "megatron"
+    return megatron_deepspeed_words.software_of(flags) or "megatron"
 
 
-def _in_megatron_words(words: Sequence[str], where: str, software: str) -> MegatronFlags:
+def _in_megatron_words(words: Sequence[str], where: str, software: str, text: str) -> MegatronFlags:
     """The arguments of a launch of MindSpeed or Megatron-DeepSpeed, as Megatron-LM's."""
-    dialect = mindspeed_words if software == "mindspeed" else megatron_deepspeed_words
-    spelled, findings = dialect.megatron_words(words, where)
+    if software == "mindspeed":
+        spelled, findings = mindspeed_words.megatron_words(words, where)
+    else:
+        spelled, findings = megatron_deepspeed_words.megatron_words(words, where, text)
     flags = MegatronFlags(spelled, where)
     flags.findings += findings
     return flags
@@ -208,6 +215,16 @@ def require_start(launch: Launch, where: str) -> None:
 
 def _refuse_others(launch: Launch, where: str) -> None:
     """Raise DocumentInvalid for a script whose commands are no training program that is known."""
+    names = MegatronFlags(launch.words, where).names
+    named = sorted(name for name in names if name.endswith(("model-name-or-path", "model-name", "model-path")))
+    if launch.count and named and not names & {"num-layers", "hidden-size"}:
+        program = next((word for word in launch.words if word.endswith(".py")), "the program")
+        raise DocumentInvalid(
+            f"{program} takes its model from --{named[0]} and its strategy from arguments of its own, which are not"
+            " known",
+            where=where,
+            hint="say its run: meshwright estimate --model M --strategy tp=8,zero_stage=3,...",
+        )
     if launch.count == 0 and launch.others and not any(word.startswith("--num-layers") for word in launch.words):
         name, line = launch.others[0]
         more = f", and {len(launch.others) - 1} more" if len(launch.others) > 1 else ""

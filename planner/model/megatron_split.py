@@ -7,13 +7,16 @@ Facts: Megatron-LM core 0.19, ``megatron/training/arguments.py:894-964``,
 - ``--pipeline-model-parallel-layout`` says everything, the number of chunks a stage too.
 - ``--account-for-embedding-in-pipeline-split`` and ``--account-for-loss-in-pipeline-split``: all chunks alike, of one
   layer more each; the embedding takes a layer's place on the first chunk, the loss on the last.
+- None of them: all chunks alike; Megatron-LM refuses what does not divide (``uneven``).
 - ``--decoder-first-pipeline-num-layers`` and ``--decoder-last-pipeline-num-layers``: layers of all chunks of the first
   and of the last stage; the other stages share the rest evenly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_layout import expanded_layout
@@ -44,8 +47,10 @@ def read_split(flags: MegatronFlags, pp: int) -> PipelineSplit:
     more = tuple(int(flags.has(name)) for name in ACCOUNTS)
     ends = tuple(flags.integer(name) for name in ENDS)
     vpp = _chunks_a_stage(flags, pp, None if layers is None else layers + sum(more))
-    if layers is None or not (any(more) or ends != (None, None)):
+    if layers is None:
         return PipelineSplit(vpp)
+    if not any(more) and ends == (None, None):
+        return PipelineSplit(vpp, None if pp == 1 or layers % (pp * vpp) else (layers // (pp * vpp),) * (pp * vpp))
     if any(more) and ends != (None, None):
         name = next(name for name, given in zip(ACCOUNTS, more, strict=True) if given)
         flags.refuse(name, "excludes a number of layers of the first or the last stage", f"leave --{name} out")
@@ -60,6 +65,17 @@ def read_split(flags: MegatronFlags, pp: int) -> PipelineSplit:
     chunks[0] -= more[0]
     chunks[-1] -= more[1]
     return PipelineSplit(vpp, tuple(chunks))
+
+
+def uneven(layers: int, strategy: Mapping[str, Any], chunk_layers: tuple[int, ...] | None) -> tuple[str, ...]:
+    """What Megatron-LM refuses of layers that nothing deals and that do not divide over the chunks."""
+    chunks = strategy.get("pp", 1) * strategy.get("vpp", 1)
+    if chunk_layers is not None or chunks == 1 or layers % chunks == 0:
+        return ()
+    return (
+        f"layers: {layers} do not divide over {chunks} chunks, so Megatron-LM refuses to start as the script stands"
+        f" (--{LAYOUT} would say an uneven split; the best one is predicted)",
+    )
 
 
 def _chunks_a_stage(flags: MegatronFlags, pp: int, layers: int | None) -> int:

@@ -40,11 +40,9 @@ _OTHER_MODELS = frozenset({
 """Arguments that build layers of other kinds, or come from a file that is not read: no estimate without them."""
 _OLDER = frozenset({
     "use-custom-fsdp", "fp8", "layernorm-epsilon", "activations-checkpoint-method", "activations-checkpoint-num-layers",
-    "zero-stage", "topk", "moe-expert-parallel-size", "expert-interval",
     "pad-vocab-size-to", "patch-tokenizer-type", "extra-vocab-size", "tokenizer-name-or-path",
 })  # fmt: skip
-"""Arguments of earlier releases, Megatron-DeepSpeed and Pai-Megatron-Patch that are read."""
-_DEEPSPEED = frozenset({"deepspeed", "deepspeed-config", "no-pipeline-parallel", "deepspeed-activation-checkpointing"})
+"""Arguments of earlier releases and Pai-Megatron-Patch that are read."""
 _OTHER_PROGRAMS = re.compile(
     r"(?:.*/)?(?:pretrain|train|finetune)_(?:bert|t5|ict|vlm|vision\w*|mamba|retro|realm)\.py\Z"
 )
@@ -67,11 +65,11 @@ class ArgumentLists:
 
 def argument_lists(flags: MegatronFlags, words: Sequence[str], software: str = "megatron") -> ArgumentLists:
     """The lists of one script; ``words`` are those of its launch, the launcher's first."""
-    ascend = software == "mindspeed"
+    ascend, deepspeed = software == "mindspeed", "deepspeed" in software
     lists: dict[str, list[str]] = {"used": [], "no_influence": [], "not_modelled": [], "unknown": []}
     for name in own_arguments(words):
         values = flags.values_of(name)
-        lists[_list_of(name, values, ascend)].append(" ".join((f"--{name}", *values)))
+        lists[_list_of(name, values, ascend=ascend, deepspeed=deepspeed)].append(" ".join((f"--{name}", *values)))
     missed = lists["not_modelled"]
     missed += [f"{word} (taken as pretrain_gpt.py)" for word in words if _OTHER_PROGRAMS.match(word)]
     missed += values_not_modelled(flags) if ascend else []
@@ -79,8 +77,10 @@ def argument_lists(flags: MegatronFlags, words: Sequence[str], software: str = "
     return ArgumentLists(**{name: tuple(written) for name, written in lists.items()})
 
 
-def _list_of(name: str, values: Sequence[str], ascend: bool) -> str:
+def _list_of(name: str, values: Sequence[str], *, ascend: bool, deepspeed: bool) -> str:
     """The list of one argument with its values."""
+    if deepspeed and (listed := known_arguments("megatron_deepspeed").list_of(name)):
+        return listed
     if ascend:
         added = known_arguments("mindspeed")
         # Ascend's kernels stand for what these arguments of Megatron-LM choose.
@@ -92,7 +92,7 @@ def _list_of(name: str, values: Sequence[str], ascend: bool) -> str:
         return "used"
     if values and set(values) <= _ASSUMED.get(name, frozenset()):
         return "no_influence"
-    return known_arguments("megatron").list_of(name) or ("not_modelled" if name in _DEEPSPEED else "unknown")
+    return known_arguments("megatron").list_of(name) or "unknown"
 
 
 def own_arguments(words: Sequence[str]) -> list[str]:

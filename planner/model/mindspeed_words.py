@@ -7,7 +7,8 @@ Megatron-LM that say the same, so that one reader reads both.  Facts: MindSpeed 
   the chunks on which it was.
 - ``--schedules-method dualpipev``: two chunks a stage (pipeline_parallel/dualpipev_feature.py).
 - ``--first-k-dense-replace K``: dense layers before layer K, experts on every ``--moe-layer-freq``-th one from there on
-  (MindSpeed-LLM core/transformer/transformer_block.py:163).
+  (MindSpeed-LLM core/transformer/transformer_block.py:163); -1 of the former leaves no layer
+  dense, -1 of the latter is 1.
 - ``--n-shared-experts N``: a shared expert of N times an expert's width (features_manager/moe/shared_expert.py:16).
 - ``--moe-tp-extend-ep``: whole experts over tp times ep devices (features_manager/moe/tp_extend_ep.py).
 """
@@ -119,8 +120,10 @@ def _layers(said: MegatronFlags) -> tuple[frozenset[str], list[str]]:
     empty = _noops(said, total)
     real = [layer for layer in range(total) if layer not in empty]
     words, dropped = list[str](), set[str]()
-    dense, period = said.integer("first-k-dense-replace", minimum=0), said.decided_integer("moe-layer-freq") or 1
-    if dense:
+    dense, period = said.integer("first-k-dense-replace", minimum=-1), said.decided_integer("moe-layer-freq") or 1
+    if said.values_of("moe-layer-freq") == ["-1"]:
+        words, period = ["--moe-layer-freq", "1"], 1  # every number is a multiple of -1
+    if dense is not None and dense > 0:
         pattern = [int(layer >= dense and layer % period == 0) for layer in real]
         words += ["--moe-layer-freq", str(pattern)]
     elif empty and period > 1:

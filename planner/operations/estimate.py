@@ -21,6 +21,8 @@ class EstimateRequest(Document):
     question: Problem | dict[str, Any]
     strategy: dict[str, Any]
     chunk_layers: tuple[int, ...] | None = None
+    launched: bool = False
+    """Whether it is a run that somebody starts: a model that its back-end's files cannot say is told, not refused."""
     include_problem: bool = True
 
 
@@ -32,14 +34,21 @@ class Estimated:
     filled_in: tuple[str, ...]
 
 
-def estimated(problem: Problem, given: Mapping[str, Any], chunk_layers: tuple[int, ...] | None = None) -> Estimated:
+def estimated(
+    problem: Problem,
+    given: Mapping[str, Any],
+    chunk_layers: tuple[int, ...] | None = None,
+    *,
+    launched: bool = False,
+) -> Estimated:
     """The strategy whose fields are ``given``, the others filled in.  Raises FindingsInvalid."""
     chosen, notes = complete_strategy(given, problem.cluster.num_devices, problem.workload.global_batch_size)
-    return Estimated(estimate(problem, chosen, chunk_layers, given, relief_layers(given)), tuple(notes))
+    plan = estimate(problem, chosen, chunk_layers, given, relief_layers(given), launched=launched)
+    return Estimated(plan, tuple(notes))
 
 
 def _work(session: Session, asked: EstimateRequest) -> Estimated:
-    return estimated(session.problem(asked.question), asked.strategy, asked.chunk_layers)
+    return estimated(session.problem(asked.question), asked.strategy, asked.chunk_layers, launched=asked.launched)
 
 
 ESTIMATE = Operation(

@@ -12,6 +12,8 @@ from planner.operations.question import asked_problem, cluster_of, model_of
 from planner.question.problem import Objective
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from planner.answers.fleet.nodes import PoolNodes
     from planner.question.problem import Problem
     from profiles.cluster import Cluster
@@ -57,6 +59,17 @@ def fleet_problems(asked: FleetQuestion, pools: tuple[PoolNodes, ...]) -> list[d
     return found
 
 
+def with_former(asked: FleetQuestion, stored: Callable[[str], str]) -> FleetQuestion:
+    """The question with the earlier answer for its id.  ``stored``: the text of a fleet.  Raises NotFound."""
+    if not isinstance(asked.former, str):
+        return asked
+    try:
+        return asked.model_copy(update={"former": Fleet.model_validate_json(stored(asked.former))})
+    except MeshwrightError as error:
+        error.where = "/former"
+        raise
+
+
 def _alike(job: FleetJob) -> str:
     """Equal for jobs that ask the same."""
     return FleetJob.model_construct(
@@ -74,6 +87,7 @@ def _work(session: Session, asked: FleetQuestion) -> Fleet:
     from planner.answers.fleet.fleet import share
     from planner.answers.fleet.nodes import fleet_nodes
 
+    asked = with_former(asked, lambda fleet_id: session.store().fleet_text(fleet_id))
     pools = fleet_nodes(asked, fleet_clusters(asked))
     return share(
         asked,
@@ -82,6 +96,8 @@ def _work(session: Session, asked: FleetQuestion) -> Fleet:
         plan=session.plan,
         known=session.known,
         keep=lambda plan: session.keep(plan, None),
+        stop=None if session.search is None else session.search.stop,
+        progress=session.progress,
     )
 
 
@@ -90,7 +106,9 @@ FLEET = Operation(
     summary="Share the nodes of pools between jobs: who gets how many and which",
     description="The speed of every job on every size, the best allocation with its bound, named nodes, what one node"
     " more would be worth, who waits and why.\n\nWith `former`, an earlier answer, nothing is asked twice and jobs move"
-    " only where it pays, or as few as possible.",
+    " only where it pays, or as few as possible.\n\nWhat the time for an answer does not decide becomes a job (202)"
+    " with the question's own budget and limit; the same\nrequest answers once it has ended.\n\nA fleet file is sent"
+    " as it is with `Content-Type: application/yaml`.",
     request=FleetQuestion,
     answer=Fleet,
     work=_work,
@@ -100,6 +118,8 @@ FLEET = Operation(
     scope="plan",
     errors=(404, 409, 504),
     served="own",
+    runs="job",
+    keyed=True,
     body=FleetQuestion,
     example={
         "pools": [{"name": "h100", "cluster": "dgx-h100", "nodes": ["n[00-03]"]}],

@@ -17,6 +17,7 @@ from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_strategy import launched_devices
 from planner.model.megatron_unmodelled import ArgumentLists
 from planner.model.shell.scope import UNKNOWN
+from planner.operations.deepspeed_chat import ARGUMENTS, configuration
 from planner.operations.trainer_adapters import adapters_of
 from profiles.validation import pointer_to
 
@@ -32,10 +33,10 @@ _MODELS = ("model-name-or-path", "model-path", "pretrained-model-name-or-path", 
 _CHECKPOINTING = ("gradient-checkpointing", "use-gradient-checkpointing", "enable-gradient-checkpointing")
 _USED = frozenset({
     "per-device-train-batch-size", "gradient-accumulation-steps", "bf16", "fp16",
-    "deepspeed", "deepspeed-config", *_LENGTHS, *_MODELS, *_CHECKPOINTING,
+    "deepspeed-config", *ARGUMENTS, *_LENGTHS, *_MODELS, *_CHECKPOINTING,
 })  # fmt: skip
 _HARMLESS = re.compile(
-    r"(?:output-dir|data|dataset|train-file|validation|learning-rate|lr-|warmup|weight-decay|adam-|num-train-epochs"
+    r"(?:output-dir|data|dataset|train-file|validation|learning-rate|lr-|warmup|num-warmup|weight-decay|adam-|num-train-epochs"
     r"|max-steps|logging|log-|save|eval|report-to|run-name|seed|do-|overwrite|per-device-eval|max-grad-norm|ddp-timeout"
     r"|tokenizer|chat-template|model-revision|lazy-preprocess|preprocessing|cache-dir|hub-|push-to-hub|resume|remove-unused|load-best|local-rank|lr$)"
 )
@@ -54,11 +55,15 @@ class NamedFile:
     trainer: MegatronFlags | None = None
     devices: int | None = None
     elsewhere: tuple[str, ...] = ()
+    own_text: str = ""
+    """Of a file that the trainer makes of its own arguments."""
     open_devices: str = ""
     """Number of processes as the launcher's argument says it, where the text does not decide it."""
 
     def text(self, opened: Callable[[str], str | None]) -> tuple[NamedFile, str | None]:
         """The first of its places that has a text; itself and None where none has."""
+        if self.own_text:
+            return self, self.own_text
         for place in (self.file, *self.elsewhere):
             text = opened(place)
             if text is not None:
@@ -97,7 +102,11 @@ def named_file(words: Sequence[str], where: str) -> NamedFile | None:
         left = count if UNKNOWN in said["num_processes"] else ""
         return NamedFile("accelerate", flags.values_of("config-file")[0], tuple(over), trainer, open_devices=left)
     config = next((value for name in ("deepspeed-config", "deepspeed") for value in trainer.values_of(name)[:1]), "")
-    return NamedFile("deepspeed", config, (), trainer, devices or _deepspeed_devices(flags)) if config else None
+    devices = devices or _deepspeed_devices(flags)
+    if config:
+        return NamedFile("deepspeed", config, (), trainer, devices)
+    built = configuration(trainer) if "deepspeed" in starts else None
+    return None if built is None else NamedFile("deepspeed", where, (), trainer, devices, own_text=built)
 
 
 def followed_job(
@@ -114,7 +123,7 @@ def followed_job(
         hint = "send it with the script: files" if where == "/text" else "put it where the script looks for it"
         hint += f", or as {' or '.join(found.elsewhere)}" if found.elsewhere else ""
         raise DocumentInvalid(what, where=where, hint=hint)
-    if where == "/text":
+    if where == "/text" and not found.own_text:
         found = replace(found, file=pointer_to("files", found.file))
     count = devices or found.devices
     if found.software == "torchtitan":

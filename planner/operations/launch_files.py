@@ -233,7 +233,7 @@ def script_backend(job: LaunchJob) -> str:
 def script_facts(job: LaunchJob) -> dict[str, Any]:
     """What was read, field by field, and what became of every argument and of the open places: plain data."""
     strategy = {name: "+".join(value) if isinstance(value, tuple) else value for name, value in job.strategy.items()}
-    if job.chunk_layers is not None:
+    if job.chunk_layers is not None and len(set(job.chunk_layers)) > 1:
         strategy["chunk_layers"] = ",".join(map(str, job.chunk_layers))
     return {
         "model": model_fields(job.model) | {"vocabulary_from": job.vocabulary.told},

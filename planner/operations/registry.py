@@ -7,6 +7,7 @@ from typing import Any
 from planner.operations.backends import LIST_BACKENDS
 from planner.operations.clusters import GET_CLUSTER, LIST_CLUSTERS
 from planner.operations.devices import GET_DEVICE, LIST_DEVICES
+from planner.operations.diagnosis import DIAGNOSIS
 from planner.operations.diff import DIFF
 from planner.operations.drawings import LEANING, MESH, REPORT, STEP, TIMELINE
 from planner.operations.emit import EMIT
@@ -47,6 +48,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     DIFF,
     REPLAN,
     PLACEMENT,
+    DIAGNOSIS,
     EMIT,
     TIMELINE,
     STEP,

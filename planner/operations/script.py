@@ -190,7 +190,7 @@ def script_answer(asked: ScriptRequest, problem: Problem | None, plan: Plan | No
     more: dict[str, Any] = {}
     if problem is not None:
         try:
-            found = estimated(problem, script_strategy(job), job.chunk_layers)
+            found = estimated(problem, script_strategy(job), job.chunk_layers, launched=True)
         except FindingsInvalid as error:
             # The fields are the script's: no part of the request is called so.
             raise DocumentInvalid(f"the run does not work: {error.what}", where="/text", hint=error.hint) from None

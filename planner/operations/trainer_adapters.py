@@ -2,8 +2,10 @@
 
 TRL ``ModelConfig``: ``--use_peft`` with ``--lora_r`` (16) and ``--lora_target_modules``; LLaMA-Factory:
 ``--finetuning_type lora`` with ``--lora_rank`` (8) and ``--lora_target`` (all).  Where TRL names no matrices, PEFT
-takes those of the architecture (utils/constants.py: q_proj and v_proj for Llama, Mistral, Qwen2).  Of any other
-switch, such as ``--use_lora``, rank and matrices must be written; else nothing is guessed and it is told by name.
+takes those of the architecture (utils/constants.py: q_proj and v_proj for Llama, Mistral, Qwen2).  DeepSpeed-Chat
+replaces every linear layer below ``--lora_module_name`` (dschat/utils/module/lora.py:89-104), and trains nothing else
+with ``--only_optimize_lora``.  Of any other switch, such as ``--use_lora``, rank and matrices must be written; else
+nothing is guessed and it is told by name.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ _MATRICES: dict[str, tuple[AdapterTarget, ...]] = {
     **dict.fromkeys(("gate_up_proj",), ("gate", "up")),
     **dict.fromkeys(("all", "all-linear"), EVERY_TARGET),
 }
+_WHOLE_LAYERS: tuple[list[str], ...] = (["decoder.layers."], ["layers."], ["model.layers."], [])
+"""Of ``--lora_module_name``: all layers of a decoder; the first is the default."""
 _USUAL_TRL: tuple[AdapterTarget, ...] = ("q", "v")
 
 
@@ -47,7 +51,9 @@ def adapters_of(trainer: MegatronFlags) -> TrainerAdapters:
     names = {name for name in trainer.names if name in {*_SWITCHES, *_RANKS, *_TARGETS, *_ENDS, *_FOUR, *_EIGHT}}
     names |= trainer.names & {"finetuning-type", "use-dora", "quantization-bit"}
     factory = _first(trainer, ("finetuning-type",))
-    asked = factory == "lora" or any(_on(trainer, name) for name in _SWITCHES)
+    names |= trainer.names & {"lora-module-name", "only-optimize-lora"}
+    chat = _on(trainer, "only-optimize-lora")
+    asked = factory == "lora" or chat or any(_on(trainer, name) for name in _SWITCHES)
     if not asked:
         # Off by a word, or details of what nothing turns on.
         off = {"finetuning-type"} | {name for name in _SWITCHES if name in trainer.names}
@@ -56,7 +62,7 @@ def adapters_of(trainer: MegatronFlags) -> TrainerAdapters:
     rank = trainer.integer(*_RANKS) or (8 if factory == "lora" else 16 if _on(trainer, "use-peft") else None)
     targets = _targets(trainer)
     if targets is None and not any(name in trainer.names for name in _TARGETS):
-        if factory == "lora":
+        if factory == "lora" or (chat and trainer.values_of("lora-module-name")[:1] in _WHOLE_LAYERS):
             targets = EVERY_TARGET
         elif _on(trainer, "use-peft"):
             targets = _USUAL_TRL

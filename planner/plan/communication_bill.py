@@ -66,6 +66,7 @@ from planner.predict.trained_operators import layer_as_run, trained_operators
 from planner.strategy.rows import StrategyRows, relief_of
 from planner.strategy.schedules import V_SCHEDULES
 from planner.strategy.strategy import Relief, Strategy
+from profiles.cluster import Cluster
 from solver.arrays import Array
 
 
@@ -129,6 +130,15 @@ def data_size(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
+def _one_kind(cluster: Cluster) -> Cluster:
+    """As many devices, all of the first pool's kind: what a strategy sends is the same on every kind that runs it."""
+    pool = cluster.pools[0]
+    if len(cluster.pools) == 1:
+        return cluster
+    nodes = -(-cluster.num_devices // pool.devices_per_node)
+    return cluster.model_copy(update={"pools": (pool.model_copy(update={"num_nodes": nodes}),), "fabric": ()})
+
+
 Unit = tuple[float, float, float]
 """Of a layer or end: local parameters that learn, bytes of frozen ones, bytes of a reference model."""
 
@@ -151,7 +161,7 @@ class _Bill:
         physics = replace(physics, dropout=problem.workload.dropout)
         # bf16 and fp16 send the same bytes, and a device may have a rate for one of them only.
         precision = problem.workload.matmul_format.replace("fp16", "bf16")
-        self.hardware: Hardware = hardware_of(problem.cluster, precision, physics=physics)
+        self.hardware: Hardware = hardware_of(_one_kind(problem.cluster), precision, physics=physics)
         reliefs = (Relief(), relief_of(self.strategy))
         self.costs = CostModel(self.model, problem.workload, self.hardware, reliefs)
         self.row = rows_as_run(StrategyRows.of([self.strategy], reliefs), self.hardware.physics)

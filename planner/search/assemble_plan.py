@@ -36,6 +36,7 @@ from planner.question.factors import factor_words
 from planner.question.problem import Problem
 from planner.search.evaluate import chunk_starts
 from planner.search.item_notes import item_notes
+from planner.search.model_notes import model_notes
 from planner.search.room_notes import room_notes
 from planner.search.routing_note import routing_notes
 from planner.search.sequence_notes import sequence_notes
@@ -194,6 +195,7 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
         f"gradients are accumulated and reduced in {workload.gradient_dtype}, optimizer {workload.optimizer}",
         *training_notes(workload.trained),
         *room_notes(problem.constraints, software),
+        *model_notes(problem, software, candidate.strategy),
         "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
     ]
     if workload.matmul_format not in device.achievable_matmul_fraction:

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from planner.backends.asked import inside, the_software, why_not_these_devices
 from planner.backends.backend import Software
 from planner.backends.emission.emission import Finding
-from planner.backends.rules.rule import RuleInput, SpaceRule, scale_up_devices
+from planner.backends.rules.rule import RuleInput, SpaceRule, about_the_model, scale_up_devices
 from planner.question.problem import Problem
 from planner.strategy.strategy import Dispatcher, Strategy
 
@@ -43,6 +43,11 @@ class BackEndRules:
             for rule, message in zip(self._space.rules.model_rules, found, strict=True)
             if message is not None
         ]
+
+    def not_buildable(self, strategy: Strategy) -> list[str]:
+        """The rules about the model that it breaks: what the back-end's files have no word for."""
+        broken = self._space.rules.violations(self.given(strategy), only=about_the_model)
+        return [f"{each.rule}: {each.message}" for each in broken]
 
     def broken(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> list[Finding]:
         """Every rule of the back-end that the strategy breaks, with the fields that it is about."""

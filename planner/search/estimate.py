@@ -14,7 +14,9 @@ import numpy as np
 
 from planner.backends.asked import asked_software, inside, problem_hardware, the_software, why_not_these_devices
 from planner.backends.backend import Software
+from planner.backends.emission.emission import Finding as Broken
 from planner.backends.rules.legality import broken_rules, model_shape
+from planner.backends.rules.rule import about_the_model
 from planner.errors import NoFeasiblePlan
 from planner.plan.plan import BackEndAnswer, Origins, Plan, SearchReport
 from planner.plan.relief import of_stages
@@ -47,11 +49,15 @@ def estimate(
     chunk_layers: tuple[int, ...] | None = None,
     given: Collection[str] | None = None,
     relief: ReliefLayers = "every",
+    *,
+    launched: bool = False,
 ) -> Plan:
     """Predict one strategy, with its layers dealt optimally or as ``chunk_layers`` says.
 
     Where the ways to deal them are too many, ``search.proof`` of the plan says how much faster another one could be.
 
+    ``launched``: the strategy is that of a run that somebody starts, so that its back-end builds the model: a rule that
+    its files have no word for the model is told in the plan and refuses nothing.
     ``relief``: the layers that use the strategy's recompute or offload; a number for each stage needs ``chunk_layers``.
     Of several back-ends the fastest that runs the strategy answers, one in which it fits before one in which it does
     not; the others stand in the plan's table.  A strategy that does not fit gives a plan of status ``infeasible``, with
@@ -65,7 +71,7 @@ def estimate(
         reason = why_not_these_devices(wanted, problem) if len(asked) > 1 else None
         try:
             if reason is None:
-                made.append(_estimate_in(problem, wanted, strategy, chunk_layers, given, relief))
+                made.append(_estimate_in(problem, wanted, strategy, chunk_layers, given, relief, launched=launched))
         except FindingsInvalid as error:
             refused.append(error)
             reason = error.what
@@ -106,12 +112,14 @@ def _estimate_in(
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None,
     relief: ReliefLayers,
+    *,
+    launched: bool,
 ) -> Plan:
     own = inside(problem, wanted)
     hardware = problem_hardware(own)
     own_rules = BackEndRules(own)
     strategy = own_rules.spelled(with_unsaid(strategy, given, own_rules), chunk_layers)
-    _check(own, strategy, chunk_layers, given)
+    _check(own, strategy, chunk_layers, given, launched=launched)
     require(_relief_findings(own, strategy, relief, given), STRATEGY_FLAG)
     context = strategy_context(own, hardware, strategy)
     rules, left = split_rules(own, hardware, relief), LeftOpen()
@@ -208,12 +216,14 @@ def _check(
     strategy: Strategy,
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None,
+    *,
+    launched: bool = False,
 ) -> None:
     require(legality_findings(problem, strategy, given), STRATEGY_FLAG)
     # Of a legal strategy only: how many chunks there must be, its degrees say.
     require(layer_findings(problem, strategy, chunk_layers), LAYERS_FLAG)
-    findings = backend_findings(problem, strategy, None, given)
-    broken = [] if chunk_layers is None else BackEndRules(problem).broken(strategy, chunk_layers)
+    findings = backend_findings(problem, strategy, None, given, launched=launched)
+    broken = [] if chunk_layers is None else _broken(problem, strategy, chunk_layers, launched=launched)
     if chunk_layers is not None:
         # What the layers as they are dealt do not break is not broken.
         still = tuple(f"{each.rule}:" for each in broken)
@@ -261,13 +271,25 @@ def legality_findings(problem: Problem, strategy: Strategy, given: Collection[st
 
 
 def backend_findings(
-    problem: Problem, strategy: Strategy, chunk_layers: tuple[int, ...] | None, given: Collection[str] | None
+    problem: Problem,
+    strategy: Strategy,
+    chunk_layers: tuple[int, ...] | None,
+    given: Collection[str] | None,
+    *,
+    launched: bool = False,
 ) -> list[Finding]:
     """Every rule of the problem's one back-end that a legal strategy breaks; None = its layers are not dealt yet."""
     return [
         strategy_finding(f"{each.rule}: {each.message}", "", (*each.fields, "--backend"), given)
-        for each in BackEndRules(problem).broken(strategy, chunk_layers)
+        for each in _broken(problem, strategy, chunk_layers, launched=launched)
     ]
+
+
+def _broken(
+    problem: Problem, strategy: Strategy, chunk_layers: tuple[int, ...] | None, *, launched: bool
+) -> list[Broken]:
+    broken = BackEndRules(problem).broken(strategy, chunk_layers)
+    return [each for each in broken if not (launched and about_the_model(each.rule))]
 
 
 def layer_findings(problem: Problem, strategy: Strategy, chunk_layers: tuple[int, ...] | None) -> list[Finding]:

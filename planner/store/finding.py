@@ -88,6 +88,15 @@ def read_text(connection: Connection, plan_id: str) -> PlanText:
     return PlanText(plan_id, row.problem_id, row.status, row.body, row.schema_version)
 
 
+def read_document(connection: Connection, kind: str, sha: str) -> str:
+    """The text of a document that has an id of its own.  Raises NotFound."""
+    query = select(DocumentRow.body).where(DocumentRow.sha == sha, DocumentRow.kind == kind)
+    body = connection.execute(query).scalar()
+    if body is None:
+        raise NotFound(f"there is no such {kind}", where=kind, hint=f"give the whole id of a {kind} that is stored")
+    return str(body)
+
+
 def find_answer(connection: Connection, problem_id: str, software_signature: str) -> str | None:
     """The best plan that this very software found for this very problem: proved before unproved, then smallest gap."""
     query = (

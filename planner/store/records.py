@@ -139,7 +139,7 @@ class ApiKeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """A request under a client's key; with no plan, job, problem or sweep it is still being answered."""
+    """A request under a client's key; with no plan, job, problem, sweep or fleet it is still being answered."""
 
     owner: str
     key: str
@@ -149,11 +149,13 @@ class IdempotencyRecord:
     problem: str | None
     created_at: datetime
     sweep_id: str | None = None
+    fleet_id: str | None = None
 
     @property
     def answered(self) -> bool:
         """Whether there is something to replay."""
-        return any(each is not None for each in (self.plan_id, self.job_id, self.problem, self.sweep_id))
+        kept = (self.plan_id, self.job_id, self.problem, self.sweep_id, self.fleet_id)
+        return any(each is not None for each in kept)
 
 
 @dataclass(frozen=True, slots=True)

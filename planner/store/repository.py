@@ -24,9 +24,12 @@ from planner.store.schema import ensure_schema
 from planner.store.service import ServiceStore
 from planner.store.signature import software_signature
 from planner.store.sweeps import SweepStore
+from profiles.document import Document
 from profiles.errors import DocumentInvalid
 
 MAX_PAGE = 1000
+FLEET = "fleet"
+"""The kind of a document."""
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HEX = re.compile(r"[0-9a-fA-F]+")
 
@@ -102,6 +105,16 @@ class Store:
                 software = signature or software_signature()
                 saving.insert_search(connection, plan_id, plan.problem.problem_id, software, wall_s, now)
         return plan_id
+
+    def save_fleet(self, fleet: Document) -> str:
+        """Store a fleet that was shared, whose plans are stored, and return its id."""
+        with writing(self._engine) as connection:
+            return saving.insert_documents(connection, {FLEET: fleet})[FLEET]
+
+    def fleet_text(self, fleet_id: str) -> str:
+        """The canonical JSON of a fleet by its whole id.  Raises NotFound."""
+        with reading(self._engine) as connection:
+            return finding.read_document(connection, FLEET, fleet_id)
 
     def find_plan(self, problem_id: str, signature: str | None = None) -> Plan | None:
         """The best stored answer to exactly this problem by exactly this software, or None.

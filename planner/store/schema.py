@@ -21,7 +21,7 @@ from planner.store.tables import Base
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD_REVISION = "0005"
+HEAD_REVISION = "0006"
 """The newest migration; a contract test compares it with ``migrations/versions``."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -30,6 +30,7 @@ _UNANSWERED = (
     IdempotencyKeyRow.job_id.is_(None),
     IdempotencyKeyRow.problem.is_(None),
     IdempotencyKeyRow.sweep_id.is_(None),
+    IdempotencyKeyRow.fleet_id.is_(None),
 )
 
 
@@ -150,10 +151,17 @@ class ServiceStore:
         job_id: str | None = None,
         problem: str | None = None,
         sweep_id: str | None = None,
+        fleet_id: str | None = None,
     ) -> None:
         """Keep what a request under a key was answered."""
         here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
-        answer = {"plan_id": plan_id, "job_id": job_id, "problem": problem, "sweep_id": sweep_id}
+        answer = {
+            "plan_id": plan_id,
+            "job_id": job_id,
+            "problem": problem,
+            "sweep_id": sweep_id,
+            "fleet_id": fleet_id,
+        }
         change = update(IdempotencyKeyRow).where(*here).values(answer)
         with writing(self._engine) as connection:
             connection.execute(change)

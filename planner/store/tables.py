@@ -1,6 +1,6 @@
 """The tables of the database.
 
-    documents   every model, cluster, workload, constraints, objective and plan, once, under its SHA-256
+    documents   every model, cluster, workload, constraints, objective, plan and shared fleet, once, under its SHA-256
     problems    which documents make up a question
     plans       answers, immutable, with the columns that lists filter by
     searches    which software found which plan for which problem, and how long that took
@@ -198,7 +198,7 @@ class ApiKeyRow(Base):
 class IdempotencyKeyRow(Base):
     """A request under a client's own key: its content, and what it was answered once it is.
 
-    No plan, job, problem or sweep: it is still being answered.  Jobs live elsewhere, so there are no foreign keys.
+    No plan, job, problem, sweep or fleet: it is still being answered.  Jobs live elsewhere: no foreign keys.
     """
 
     __tablename__ = "idempotency_keys"
@@ -212,6 +212,7 @@ class IdempotencyKeyRow(Base):
     problem: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     sweep_id: Mapped[str | None] = mapped_column(Sha)
+    fleet_id: Mapped[str | None] = mapped_column(Sha)
 
 
 class SweepRow(Base):

@@ -30,6 +30,7 @@ LEAVES: dict[str, set[str]] = {
     "replan": {"--devices", "--lost-nodes", "--server"},
     "diff": {"--server"},
     "sensitivity": set(),
+    "diagnose": {"--calibration-out", "--server"},
     "place": {"--topology", "--nodes", "--hosts-out", "--server"},
     "goodput": {"--storage-bandwidth", "--repair-hours", "--tokens", "--server"},
     "emit": {"--backend", "--launcher", "--out"},

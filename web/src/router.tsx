@@ -20,6 +20,7 @@ import { shortId } from "./lib/format";
 import { readAccuracySearch } from "./routes/accuracy.search";
 import { readClustersSearch } from "./routes/clusters.search";
 import { readCompareSearch } from "./routes/compare.search";
+import { readFleetSearch } from "./routes/fleet.search";
 import { readJobSearch } from "./routes/job.search";
 import { readJobsSearch } from "./routes/jobs.search";
 import { readModelsSearch } from "./routes/models.search";
@@ -178,6 +179,14 @@ const clusters = createRoute({
   staticData: { crumb: () => "Clusters & profiles" },
 });
 
+const fleet = createRoute({
+  getParentRoute: () => root,
+  path: "/fleet",
+  validateSearch: readFleetSearch,
+  component: lazyRouteComponent(() => import("./routes/fleet"), "FleetScreen"),
+  staticData: { crumb: () => "Share a fleet" },
+});
+
 const accuracy = createRoute({
   getParentRoute: () => root,
   path: "/accuracy",
@@ -192,6 +201,7 @@ const tree = root.addChildren([
   jobs.addChildren([jobsIndex, job]),
   diff,
   compare,
+  fleet,
   models,
   clusters,
   accuracy,

@@ -92,7 +92,7 @@ def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
         ),
         causes=causes,
         memory=memory,
-        communication=() if several else communication_bill(plan, physics_of(plan)),
+        communication=communication_bill(plan, physics_of(plan)),
         neighbours=around,
         ladder=trust_ladder(plan) if with_neighbours else (),
     )

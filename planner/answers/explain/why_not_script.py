@@ -26,7 +26,7 @@ def given_run(problem: Problem, given: Mapping[str, Any], chunk_layers: tuple[in
     asked = problem.model_copy(update={"constraints": constraints})
     cluster, workload = problem.cluster, problem.workload
     strategy, _ = complete_strategy(given, cluster.num_devices, workload.global_batch_size)
-    return estimate(asked, strategy, chunk_layers, given, relief_layers(given))
+    return estimate(asked, strategy, chunk_layers, given, relief_layers(given), launched=True)
 
 
 def why_not_run(plan: Plan, given: Mapping[str, Any], chunk_layers: tuple[int, ...] | None, backend: str) -> WhyNot:

@@ -70,6 +70,13 @@ class NodeGain(Document):
     gain: float
 
 
+class BlockNodes(Document):
+    """The nodes of a block that jobs may have, in the fabric's order."""
+
+    name: str
+    nodes: tuple[str, ...]
+
+
 class PoolUse(Document):
     """What is left of a pool."""
 
@@ -80,6 +87,7 @@ class PoolUse(Document):
     one_node_more: NodeGain | None = Field(description="null: not found in time, or for want of a proof")
     blocks_touched: int
     devices_per_node: int
+    blocks: tuple[BlockNodes, ...] = ()
 
 
 class GoalReached(Document):
@@ -107,3 +115,8 @@ class Fleet(Document):
     curves_s: float = Field(description="for the speeds")
     allocation_s: float = Field(description="for the allocation and its placement; what more is worth comes after it")
     assumptions: tuple[str, ...]
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether every speed is known and every objective is proved."""
+        return not self.undecided and all(goal.proved for goal in self.goals)

@@ -29,14 +29,22 @@ class Wanted:
     nodes: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How curves are asked: ``known`` gives a stored proof, ``keep`` stores a new plan.
+
+    ``stop``: True ends the search.  ``tell`` hears how many rows of how many are there.
+    """
+
+    seed: int
+    known: Callable[[Problem], Plan | None]
+    keep: Callable[[Plan], Any]
+    stop: Callable[[], bool] | None = None
+    tell: Callable[[int, int], Any] = lambda _done, _wanted: None
+
+
 def fleet_curves(
-    wanted: Sequence[Wanted],
-    former: Sequence[FleetCurve],
-    *,
-    budget_s: float,
-    seed: int,
-    known: Callable[[Problem], Plan | None],
-    keep: Callable[[Plan], Any],
+    wanted: Sequence[Wanted], former: Sequence[FleetCurve], *, budget_s: float, asking: Asking
 ) -> tuple[FleetCurve, ...]:
     """The curves, one a key; the budget is shared fairly between those that have something to ask."""
     end_s = time.monotonic() + budget_s
@@ -48,37 +56,50 @@ def fleet_curves(
         questions.setdefault(each.key, each.problem)
         counts.setdefault(each.key, set()).update(each.nodes)
     open_keys = [key for key, nodes in counts.items() if nodes - rows.get(key, {}).keys()]
+    num_rows = sum(map(len, counts.values()))
+    done = num_rows - sum(len(counts[key] - rows.get(key, {}).keys()) for key in open_keys)
+
+    def answered() -> None:
+        nonlocal done
+        done += 1
+        asking.tell(done, num_rows)
+
+    asking.tell(done, num_rows)
     for place, key in enumerate(open_keys):
         share_s = max(end_s - time.monotonic(), 0.02) / (len(open_keys) - place)
         missing = sorted(counts[key] - rows.get(key, {}).keys())
-        asked = _asked(questions[key], missing, share_s, seed, known, keep)
+        asked = _asked(questions[key], missing, share_s, asking, answered)
         rows.setdefault(key, {}).update({row.nodes: row for row in asked})
     return tuple(FleetCurve(key=key, rows=tuple(row for _, row in sorted(rows.get(key, {}).items()))) for key in counts)
 
 
 def _asked(
-    problem: Problem,
-    nodes: Sequence[int],
-    budget_s: float,
-    seed: int,
-    known: Callable[[Problem], Plan | None],
-    keep: Callable[[Plan], Any],
+    problem: Problem, nodes: Sequence[int], budget_s: float, asking: Asking, answered: Callable[[], Any]
 ) -> list[FleetRow]:
     per_node = problem.cluster.pools[0].devices_per_node
     plans = dict[str, Plan]()
 
     def remembered(asked: Problem) -> Plan | None:
-        plan = known(asked)
+        plan = asking.known(asked)
         if plan is not None:
             plans[plan.plan_id] = plan
         return plan
 
     def kept(plan: Plan) -> None:
         plans[plan.plan_id] = plan
-        keep(plan)
+        asking.keep(plan)
 
     counts = [count * per_node for count in nodes]
-    curve = throughput_curve(problem, counts, budget_s=budget_s, seed=seed, known=remembered, keep=kept)
+    curve = throughput_curve(
+        problem,
+        counts,
+        budget_s=budget_s,
+        seed=asking.seed,
+        known=remembered,
+        keep=kept,
+        stop=asking.stop,
+        answered=answered,
+    )
     return [_row(count, point, plans) for count, point in zip(nodes, curve.points, strict=True)]
 
 

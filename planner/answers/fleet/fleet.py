@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from planner.answers.fleet.answer import Fleet, FleetCurve, FleetRow, GoalReached
-from planner.answers.fleet.curves import Wanted, fleet_curves
+from planner.answers.fleet.curves import Asking, Wanted, fleet_curves
 from planner.answers.fleet.nodes import Holding, PoolNodes, holdings, named
 from planner.answers.fleet.offers import JobOffers, fleet_goals, fleet_tables, offers_of, sizes
 from planner.answers.fleet.question import FleetQuestion
@@ -31,17 +31,25 @@ def share(
     plan: Callable[[str], Plan],
     known: Callable[[Problem], Plan | None],
     keep: Callable[[Plan], Any],
+    stop: Callable[[], bool] | None = None,
+    progress: Callable[[str, int, int], Any] | None = None,
 ) -> Fleet:
     """Who gets what.  ``problems[job][pool]``: its question on the pool's kind of nodes, whatever their number.
 
-    ``plan``: a stored plan by its name.  Raises DocumentInvalid, NotFound, and NoFeasiblePlan where jobs that are not
-    preemptible cannot keep what they hold.
+    ``plan``: a stored plan by its name.  ``stop``: asked often; True ends the search for speeds, and the fleet is
+    shared by those that are known.  ``progress`` hears the phase and how many sizes of how many are known.
+    Raises DocumentInvalid, NotFound, and NoFeasiblePlan where jobs that are not preemptible cannot keep what they hold.
     """
     start_s = time.monotonic()
     held = holdings(question, pools)
     _check(question, pools)
+    former = question.before.curves if question.before else ()
+    known_sizes = {curve.key: {row.nodes for row in curve.rows} for curve in former}
     wanted = [
-        {at: sizes(job, f"/jobs/{place}", pools[at], held[place], at) for at in problems[place]}
+        {
+            at: sizes(job, f"/jobs/{place}", pools[at], held[place], at, known_sizes.get(problem.problem_id, ()))
+            for at, problem in problems[place].items()
+        }
         for place, job in enumerate(question.jobs)
     ]
     running = [_own_row(question, place, held[place], pools, plan) for place in range(len(question.jobs))]
@@ -50,8 +58,11 @@ def share(
         for place, own in enumerate(problems)
         for at, problem in own.items()
     ]
-    former = question.former.curves if question.former else ()
-    curves = fleet_curves(asked, former, budget_s=question.budget_s, seed=question.seed, known=known, keep=keep)
+    tell = progress or (lambda *_said: None)
+    asking = Asking(question.seed, known, keep, stop, lambda done, wanted: tell("speeds", done, wanted))
+    curves = fleet_curves(asked, former, budget_s=question.budget_s, asking=asking)
+    sizes_known = sum(len(curve.rows) for curve in curves)
+    tell("allocating", sizes_known, sizes_known)
     offers = _offers(question, held, running, pools, problems, wanted, curves)
     middle_s = time.monotonic()
     tables, goals = fleet_tables(offers, pools), fleet_goals(question, offers)

@@ -72,7 +72,7 @@ def holdings(question: FleetQuestion, pools: Sequence[PoolNodes]) -> tuple[Holdi
     Raises DocumentInvalid for nodes of no pool, and for a node that two jobs hold.
     """
     places = {pool.name: at for at, pool in enumerate(pools)}
-    former = {job.name: job for job in question.former.jobs} if question.former else {}
+    former = {job.name: job for job in question.before.jobs} if question.before else {}
     owner, found = dict[str, str](), list[Holding | None]()
     for at, job in enumerate(question.jobs):
         where = f"/jobs/{at}/current"

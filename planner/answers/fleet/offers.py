@@ -7,7 +7,7 @@ that is left is ``useful = 1 - lost_s / horizon``.  Relative speed: tokens/s ove
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.answers.fleet.answer import FleetRow
@@ -61,8 +61,13 @@ class JobOffers:
         return offer.tokens_per_s / self.most_tokens_per_s
 
 
-def sizes(job: FleetJob, where: str, pool: PoolNodes, holding: Holding | None, at: int) -> frozenset[int]:
+def sizes(  # all that decides them
+    job: FleetJob, where: str, pool: PoolNodes, holding: Holding | None, at: int, known: Collection[int] = ()
+) -> frozenset[int]:
     """Numbers of nodes of a pool that a job may have.  ``holding``: what it has now, in pool ``holding.pool``.
+
+    ``known``: sizes of a former answer.  Then the whole pool is a size only where it was one before: a node that is
+    lost would else ask for a speed of every job that none of many jobs will get.
 
     Raises DocumentInvalid for bounds that exclude each other.
     """
@@ -75,8 +80,12 @@ def sizes(job: FleetJob, where: str, pool: PoolNodes, holding: Holding | None, a
     if job.device_counts:
         wanted = {count // per_node for count in job.device_counts if count % per_node == 0}
     else:
-        wanted = {1 << power for power in range(high.bit_length())} | {low, high}
-    if holding is not None and holding.pool == at:
+        wanted = {1 << power for power in range(high.bit_length())} | {low}
+        if job.between:
+            wanted |= {3 << power for power in range(high.bit_length())}
+        if not known or high in known or high < pool.num_nodes:
+            wanted.add(high)
+    if holding is not None and holding.whole and holding.pool == at:
         wanted.add(len(holding.nodes))
     return frozenset(nodes for nodes in wanted if low <= nodes <= high and nodes > 0)
 

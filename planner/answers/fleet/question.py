@@ -18,6 +18,7 @@ HostLists = Annotated[
     Field(max_length=100_000, description="names of nodes or host lists such as n[000-031], in the fabric's order"),
 ]
 Part = Annotated[str, Field(min_length=1, max_length=256)] | dict[str, Any]
+FleetId = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(gt=0, le=10_000_000)]
 MOST_JOBS, MOST_POOLS = 1_000, 64
 
@@ -45,6 +46,9 @@ class FleetJob(Document):
     max_devices: Count | None = Field(default=None, description="null = all of a pool")
     device_counts: tuple[Count, ...] = Field(
         default=(), max_length=64, description="sizes to consider; empty = powers of two of nodes, and both ends"
+    )
+    between: bool = Field(
+        default=False, description="without device_counts also 3, 6, 12, ... nodes: twice as many speeds to find"
     )
     compact: bool = Field(default=False, description="its nodes lie in as few blocks as so many nodes need")
     tokens_to_go: float | None = Field(default=None, gt=0, description="tokens that it still has to train")
@@ -97,11 +101,17 @@ class FleetQuestion(Document):
         description="how long the allocation will hold: what time lost by moving is held against",
     )
     lost_nodes: HostLists = Field(default=(), description="nodes that are gone")
-    former: Fleet | None = Field(
+    former: Fleet | FleetId | None = Field(
         default=None,
-        description="an earlier answer: what its jobs got is what they hold now, and nothing is asked twice",
+        description="an earlier answer, or the id under which a service keeps it: what its jobs got is what they hold"
+        " now, and nothing is asked twice",
     )
     profile: Literal["none", "auto"] = Field(default="none", description="measurements: none, or auto = what is stored")
     budget_s: float = Field(default=20.0, gt=0, le=3600, description="the most for the speeds of all jobs together")
     time_limit_s: float = Field(default=10.0, gt=0, le=3600, description="the most for the allocation")
     seed: int = Field(default=0, ge=0, lt=2**31)
+
+    @property
+    def before(self) -> Fleet | None:
+        """The earlier answer, once it stands here itself (``planner.operations.fleet.with_former``)."""
+        return self.former if isinstance(self.former, Fleet) else None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planner.answers.fleet.answer import (
+    BlockNodes,
     Change,
     FleetCurve,
     JobAllocation,
@@ -93,6 +94,9 @@ def pool_uses(told: Told, end_s: float) -> tuple[PoolUse, ...]:
             one_node_more=_node_gain(told, at, end_s) if at < MOST_ASKED else None,
             blocks_touched=touched[at],
             devices_per_node=pool.devices_per_node,
+            blocks=tuple(
+                BlockNodes(name=name, nodes=nodes) for name, nodes in zip(pool.block_names, pool.blocks, strict=True)
+            ),
         )
         for at, pool in enumerate(told.pools)
     )
@@ -170,7 +174,8 @@ def _why_not(told: Told, job: int, end_s: float, *, ask: bool) -> str:
         taken = told.taken(other)
         if taken is not None:
             left[taken.choice.pool] -= taken.choice.nodes
-    need = f"it needs {least.choice.nodes:,} nodes at the least, and {max(left.values()):,} are left"
+    few, spare = least.choice.nodes, max(left.values())
+    need = f"it needs {few:,} node{'s' * (few != 1)} at the least, and {spare:,} {'is' if spare == 1 else 'are'} left"
     if not ask:
         return need
     must = tuple(run or at == job for at, run in enumerate(told.tables.must_run))

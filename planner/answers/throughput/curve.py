@@ -19,7 +19,6 @@ from planner.answers.throughput.closing import LEAST_S, shares_s, with_reasons, 
 from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
 from planner.plan.plan import Plan
 from planner.question.problem import Objective, Problem
-from planner.search.device_counts import slowest_allowed_s
 from profiles.document import Document
 from profiles.scaling import scale_cluster
 from profiles.units import HOUR_S
@@ -77,6 +76,9 @@ def untargeted(problem: Problem) -> Problem:
 
 def measured_point(name: str, asked: Problem, plan: Plan, price_per_device_hour: float | None) -> ThroughputPoint:
     """The row of a plan of ``untargeted(asked)``; without a price of its own the objective's, then the cluster's."""
+    # Here, because it brings the whole search: who has the rows of an earlier answer needs none.
+    from planner.search.device_counts import slowest_allowed_s
+
     num_devices = asked.cluster.num_devices
     prices = price_per_device_hour, asked.objective.price_per_device_hour, asked.cluster.price_per_device_hour
     hourly = next((price for price in prices if price is not None), None)
@@ -131,17 +133,22 @@ def throughput_curve(
     price_per_device_hour: float | None = None,
     known: Callable[[Problem], Plan | None] = lambda _problem: None,
     keep: Callable[[Plan], Any] = lambda _plan: None,
+    stop: Callable[[], bool] | None = None,
+    answered: Callable[[], Any] = lambda: None,
 ) -> Throughput:
     """The curve over parts of the problem's cluster.
 
     ``most_s``: the most for one search of one row.  ``known``: a stored proof; ``keep`` stores a new plan.
+    ``stop``: asked often while searching; True ends the search as the end of the budget does.
+    ``answered`` hears of each row that has its first answer.
     """
     end_s, longest_s = time.monotonic() + budget_s, float("inf") if most_s is None else most_s
     rows = [_Row(count) for count in device_counts]
     # Large allocations first: they fit, and are quick; a small one may need all the time that is left.
     for row in sorted(rows, key=lambda each: -each.count):
-        _ask(row, problem, min(max(end_s - time.monotonic(), 0.01), budget_s / 2, longest_s), seed, known)
-    _close(rows, end_s, longest_s, seed)
+        _ask(row, problem, min(max(end_s - time.monotonic(), 0.01), budget_s / 2, longest_s), seed, known, stop)
+        answered()
+    _close(rows, end_s, longest_s, seed, stop)
     for row in rows:
         if row.plan is not None and row.is_new:
             keep(row.plan)
@@ -149,7 +156,14 @@ def throughput_curve(
     return Throughput(points=points, undecided=sum(point.fits is None for point in points))
 
 
-def _ask(row: _Row, problem: Problem, limit_s: float, seed: int, known: Callable[[Problem], Plan | None]) -> None:
+def _ask(
+    row: _Row,
+    problem: Problem,
+    limit_s: float,
+    seed: int,
+    known: Callable[[Problem], Plan | None],
+    stop: Callable[[], bool] | None,
+) -> None:
     """Give the row its stored proof or a quick plan, or the reason why it has none."""
     from planner.answers.throughput.quick_plan import quick_plan
 
@@ -158,7 +172,7 @@ def _ask(row: _Row, problem: Problem, limit_s: float, seed: int, known: Callable
         row.part = problem.model_copy(update={"cluster": scale_cluster(problem.cluster, row.count)})
         row.plan = known(untargeted(row.part))
         if row.plan is None:
-            row.plan, row.is_new = quick_plan(untargeted(row.part), limit_s, seed), True
+            row.plan, row.is_new = quick_plan(untargeted(row.part), limit_s, seed, stop), True
         return
     except BudgetSpent:
         reason = UNDECIDED
@@ -169,7 +183,7 @@ def _ask(row: _Row, problem: Problem, limit_s: float, seed: int, known: Callable
     row.why_not = ThroughputPoint(name=name, num_devices=row.count, fits=fits, reason=reason)
 
 
-def _close(rows: Sequence[_Row], end_s: float, longest_s: float, seed: int) -> None:
+def _close(rows: Sequence[_Row], end_s: float, longest_s: float, seed: int, stop: Callable[[], bool] | None) -> None:
     """Spend what is left of the time on the whole spaces of the rows with wide gaps, fair shares at a time."""
     from planner.answers.throughput.quick_plan import closer_plan
 
@@ -177,9 +191,9 @@ def _close(rows: Sequence[_Row], end_s: float, longest_s: float, seed: int) -> N
     while waiting := worth_closing([row.point(None) for row in rows], range(len(rows)), over):
         for position, at in enumerate(waiting):
             left_s, plan = end_s - time.monotonic(), rows[at].plan
-            if left_s < LEAST_S or plan is None:
+            if left_s < LEAST_S or plan is None or (stop is not None and stop()):
                 return
             share_s = shares_s(len(waiting) - position, left_s)
-            rows[at].plan, more = closer_plan(plan, min(share_s, longest_s), seed)
+            rows[at].plan, more = closer_plan(plan, min(share_s, longest_s), seed, stop)
             if not more or share_s >= longest_s:
                 over.add(at)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.backends.asked import asked_software, inside, problem_hardware, why_not_these_devices
@@ -51,16 +51,20 @@ class _Candidate:
     """No strategy of its whole space is faster."""
 
 
-def quick_plan(problem: Problem, time_limit_s: float, seed: int = 0) -> Plan:
+def quick_plan(problem: Problem, time_limit_s: float, seed: int = 0, stop: Callable[[], bool] | None = None) -> Plan:
     """A good plan on all devices of the problem, with the bound of the whole space.
+
+    ``stop``: asked often; True ends the search as the end of the time does.
 
     Raises NoFeasiblePlan when nothing fits, BudgetSpent when that could not be decided in time.
     """
     end_s = time.monotonic() + time_limit_s
-    candidates = _candidates(problem)
+    candidates = _candidates(problem, stop)
     undecided = False
     for narrow, proof in ((True, PROOF), (False, PROOF_OF_ALL)):
-        found, results = _fastest(candidates, end_s, Incumbent(), seed, narrow=narrow)
+        found, results = _fastest(
+            candidates, end_s, Incumbent(), SearchOptions(top_k=0, seed=seed, stop=stop), narrow=narrow
+        )
         if found is not None:
             return _plan(problem, *found, min(each.bound_s for each in candidates), proof)
         undecided = not all(each.complete for each in results)
@@ -73,15 +77,18 @@ def quick_plan(problem: Problem, time_limit_s: float, seed: int = 0) -> Plan:
     )
 
 
-def closer_plan(plan: Plan, time_limit_s: float, seed: int = 0) -> tuple[Plan, bool]:
+def closer_plan(
+    plan: Plan, time_limit_s: float, seed: int = 0, stop: Callable[[], bool] | None = None
+) -> tuple[Plan, bool]:
     """The fastest plan of the whole space that the time suffices for, and whether more time may find more.
 
     ``plan``: a quick plan of the question, below whose step time is searched; where nothing is faster it comes back
     with the bound that this shows.
     """
     end_s = time.monotonic() + time_limit_s
-    candidates = _candidates(plan.problem)
-    found, results = _fastest(candidates, end_s, Incumbent(plan.step_time_s), seed, narrow=False)
+    candidates = _candidates(plan.problem, None)
+    options = SearchOptions(top_k=0, seed=seed, stop=stop)
+    found, results = _fastest(candidates, end_s, Incumbent(plan.step_time_s), options, narrow=False)
     more, bound_s = not all(each.complete for each in results), min(each.bound_s for each in candidates)
     proof = PROOF_IN_TIME if more else PROOF_OF_WHOLE
     if found is not None:
@@ -98,10 +105,15 @@ def closer_plan(plan: Plan, time_limit_s: float, seed: int = 0) -> tuple[Plan, b
     return plan.model_copy(update=closer), more
 
 
-def _candidates(problem: Problem) -> list[_Candidate]:
-    """The back-ends that may run the question, the most promising first.  Raises NoFeasiblePlan without one."""
+def _candidates(problem: Problem, stop: Callable[[], bool] | None) -> list[_Candidate]:
+    """The back-ends that may run the question, the most promising first.
+
+    Raises NoFeasiblePlan without one, BudgetSpent where it is to stop: bounds of large spaces take seconds.
+    """
     candidates, refused = list[_Candidate](), list[str]()
     for each in asked_software(problem):
+        if stop is not None and stop():
+            raise BudgetSpent("the search was stopped", hint="ask again")
         own = inside(problem, each)
         wrong = why_not_these_devices(each, problem) or "; ".join(BackEndRules(own).always())
         if wrong:
@@ -119,7 +131,7 @@ def _candidates(problem: Problem) -> list[_Candidate]:
 
 
 def _fastest(
-    candidates: Sequence[_Candidate], end_s: float, incumbent: Incumbent, seed: int, *, narrow: bool
+    candidates: Sequence[_Candidate], end_s: float, incumbent: Incumbent, options: SearchOptions, *, narrow: bool
 ) -> tuple[tuple[_Candidate, SearchResult] | None, list[SearchResult]]:
     """The fastest plan of all back-ends below the incumbent, and what each search gave.
 
@@ -133,7 +145,7 @@ def _fastest(
         if each.bound_s >= incumbent.step_time_s:
             break
         left_s = max(end_s - time.monotonic(), 0.01)
-        search = Search(own, each.hardware, SearchOptions(top_k=0, time_limit_s=left_s, seed=seed))
+        search = Search(own, each.hardware, replace(options, time_limit_s=left_s))
         search.incumbent, search.near = incumbent, 1.0
         results.append(search.run())
         best = results[-1].best

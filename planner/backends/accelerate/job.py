@@ -95,9 +95,14 @@ def job_of_yaml(
     strategy |= {"FSDP": _fsdp, "DEEPSPEED": _deepspeed}.get(kind, _plain)(reader, strategy)
     precision = str(reader.value("mixed_precision", "no"))
     workload = {"precision": _PRECISIONS[precision]} if precision in _PRECISIONS else {}
+    if workload and kind == "DEEPSPEED":
+        workload["gradient_dtype"] = "bf16"  # DeepSpeed's default is the model's type, and the plugin has no other
     if not workload:
         reader.missed.append(f"mixed_precision = {precision}: the run is in fp32 (bf16 is predicted)")
     reader.told.append("batch and sequence length: the file does not say them (--global-batch-size, --sequence-length)")
+    engine = kind == "DEEPSPEED"
+    if engine:
+        reader.told.append("back-end deepspeed: Accelerate starts DeepSpeed's engine, which trains")
     return LaunchJob(
         model,
         workload,
@@ -108,7 +113,7 @@ def job_of_yaml(
         assumed=tuple(reader.told),
         undecided=tuple(reader.undecided),
         launches=1,
-        software="accelerate",
+        software="deepspeed" if engine else "accelerate",
     )
 
 

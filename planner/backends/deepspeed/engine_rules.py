@@ -209,7 +209,7 @@ ENGINE_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("E9", f"{_DS} runtime/engine.py (_configure_basic_optimizer)", _muon_offload, ("optimizer_offload",)),
     SpaceRule("E11", f"{_DS} module_inject/auto_ep_config.py:371-380", _expert_count, ("ep",)),
     SpaceRule("E12", f"{_FOLDING}:112", _expert_grid, ("ep", "etp", "tp", "cp", "dp")),
-    SpaceRule("E13", f"{_DS} module_inject/auto_ep_presets/registry.py", _expert_preset, ("ep",)),
+    SpaceRule("M43", f"{_DS} module_inject/auto_ep_presets/registry.py", _expert_preset, ("ep",)),
     SpaceRule("E14", f"{_DS} module_inject/tp_plan_converter.py", _tensor_family, ("tp",)),
     SpaceRule("E15", f"{_DS} runtime/engine.py:834", _experts_with_ulysses, ("ep", "cp")),
     SpaceRule(

@@ -157,7 +157,16 @@ def strategy_of(reader: Reader) -> tuple[dict[str, Any], dict[str, Any]]:
         reader.told.append("recompute: the file does not say it; none is predicted (--strategy recompute=full says it)")
     if reader.value("zero_optimization.offload_optimizer.device", "none") == "nvme":
         reader.missed.append("zero_optimization.offload_optimizer.device = nvme (the host's memory is predicted)")
-    return strategy, _precision(reader)
+    return strategy, _precision(reader) | _gradients(reader, strategy["pp"])
+
+
+def _gradients(reader: Reader, pp: int) -> dict[str, Any]:
+    """Gradients have the model's type unless ``data_types`` says another (0.19.8 runtime/engine.py: get_data_types).
+
+    The pipeline engine's BF16_Optimizer accumulates in fp32 by itself.
+    """
+    kind = reader.value("data_types.grad_accum_dtype")
+    return {} if kind == "fp32" or (kind is None and pp > 1) else {"gradient_dtype": "bf16"}
 
 
 def _prefetches(reader: Reader) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
 from planner.backends.megatron.arguments import Section, Words
+from planner.backends.megatron.checkpoints import ADAM, REASON, checkpoint_flags
 from planner.backends.megatron.dispatcher import TYPE, dispatcher_flags, dispatcher_reason
 from planner.backends.megatron.layout import is_even, layout_string
 from planner.backends.megatron.model_flags import model_flags, moe_flags, recipe_reasons
 from planner.backends.megatron.recompute import MODULE_FLAGS, offload_modules
+from planner.backends.megatron.resume import RESHARDABLE
 from planner.backends.megatron.token_mixers import PATTERN, pattern, way
 from planner.backends.rules.rule import rule_input
 from planner.plan.plan import Plan
@@ -21,7 +23,6 @@ from planner.strategy.strategy import Strategy
 
 BLOCK_SCALED = frozenset({"blockwise", "mxfp8"})
 """Recipes whose blocks are small enough for gradients in e4m3 (DeepSeek-V3, arXiv 2412.19437, section 3.3.2)."""
-ADAM = frozenset({"adam", *REDUCED})
 FSDP_STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
 CP_KINDS = {"ring": "p2p", "all_to_all": "a2a"}
 SIZES = {
@@ -68,7 +69,7 @@ def sections(plan: Plan) -> tuple[Section, ...]:
         Section("Parallelism", _split(plan)),
         Section("Batch", batch_flags(strategy, problem.workload)),
         Section("Precision and optimizer", precision_flags(strategy, problem.workload, architecture)),
-        Section("Data parallelism", data_parallel_flags(strategy)),
+        Section("Data parallelism", data_parallel_flags(strategy) | checkpoint_flags(plan), {RESHARDABLE: REASON}),
         Section(MEMORY_TITLE, memory_flags(plan)),
         Section("Kernels", KERNELS, {"--cross-entropy-loss-fusion": "off by default; the plan counts on it"}),
     )

@@ -9,6 +9,7 @@ from planner.backends.resuming import DATA_PARALLEL, LAYOUT, CheckpointFormat, L
 
 AT = "NVIDIA/Megatron-LM d98e8a64"
 RESHARDABLE = "--dist-ckpt-optim-fully-reshardable"
+WRITTEN = "which emitted files have for Adam where the hosts hold the gathered states"
 RNG = (
     frozenset({"tp", "pp"}),
     f"the states of the random generators are not restored ({AT} megatron/training/checkpointing.py:2573-2596)",
@@ -76,7 +77,7 @@ TORCH_DIST = CheckpointFormat(
         Reshaping(
             LAYOUT,
             f"{AT} megatron/training/checkpointing.py:2648-2658, megatron/core/optimizer/distrib_optimizer.py:127-131",
-            saved_with=RESHARDABLE,
+            saved_with=f"{RESHARDABLE}, {WRITTEN}",
         ),
     ),
     (RNG,),

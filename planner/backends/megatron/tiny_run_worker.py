@@ -41,7 +41,7 @@ DROPPED = {
     **dict.fromkeys(SUMMED.split(), "gradients summed over data-parallel ranks"),
     **dict.fromkeys(("--bf16", "--fp16", "--fp8-format", "--fp8-recipe", "--grad-reduce-in-bf16"), "fp32"),
     **dict.fromkeys(("--use-precision-aware-optimizer", "--exp-avg-dtype", "--exp-avg-sq-dtype"), "plain Adam"),
-    "--ckpt-format": "no checkpoint",
+    **dict.fromkeys(("--ckpt-format", "--dist-ckpt-optim-fully-reshardable"), "no checkpoint"),
     "--tp-comm-overlap": "Transformer Engine's user buffers need CUDA",
     # megatron-core 0.19.2 training/arguments.py asks for bf16 or fp16.
     "--overlap-moe-expert-parallel-comm": "experts' exchange beside nothing, as in fp32",

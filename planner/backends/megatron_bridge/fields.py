@@ -99,6 +99,7 @@ FIELDS: tuple[Field, ...] = (
     *_model("init-model-with-meta-device", "true"),
     *_model("no-gradient-accumulation-fusion=gradient_accumulation_fusion", "false"),
     Field("--ckpt-format", ("checkpoint.ckpt_format",)),
+    Field("--dist-ckpt-optim-fully-reshardable", ("checkpoint.dist_ckpt_optim_fully_reshardable",), "true"),
     Field("--overlap-grad-reduce", ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce"), "true"),
     Field("--overlap-param-gather", ("ddp.overlap_param_gather", "comm_overlap.overlap_param_gather"), "true"),
     *_model("recompute-granularity recompute-method recompute-num-layers"),

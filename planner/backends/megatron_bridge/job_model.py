@@ -7,6 +7,7 @@ from planner.backends.megatron_bridge.recipe_table import model_of_hf
 from planner.backends.megatron_bridge.settings import MODEL_FIELDS, Settings
 from planner.errors import DocumentInvalid
 from planner.model.builtin import builtin_model, builtin_models
+from planner.model.hf_config import model_from_hf_config
 from planner.model.spec import ModelSpec
 from planner.question.problem import Workload
 
@@ -36,6 +37,9 @@ def model_words(
 def _named(settings: Settings, where: str, beside: ModelSpec | None) -> tuple[ModelSpec | None, list[str]]:
     hf, provider = settings.value("model.hf"), str(settings.value("model.provider") or "")
     found = model_of_hf(str(hf)) if hf is not None else None
+    fields = settings.value("model.hf_config")
+    if isinstance(fields, dict):
+        found = model_from_hf_config(fields, provider, where)
     if provider in builtin_models():
         found = builtin_model(provider)
     if found is not None or provider.rpartition(".")[2] in _PLAIN:

@@ -56,6 +56,19 @@ _GPT2 = "gpt2"
 _NO_DECODER = ("Gemma2", "Gemma3", "Llama4", "SSM", "Base", "NVIDIAMamba", "NemotronH", "Hyena", "T5", "Bert", "Mega",
                "Llama31NemotronUltra", "Llama33NemotronSuper", "Llama31NemotronNano", "CodecMamba", "HF")  # fmt: skip
 """Families of classes with layers that Megatron-LM's arguments do not say."""
+_GEMMA: dict[str, dict[str, Any]] = {
+    "Gemma2Config": {"model_type": "gemma2"},
+    "Gemma3Config": {"model_type": "gemma3_text", "sliding_window_pattern": 6},
+}
+"""Of those, classes whose fields are Hugging Face's under other names, and what all of a family have
+(gpt/model/gemma2.py:85-108, gemma3.py:124-160: five layers with a window, then one without)."""
+_OF_HF = {
+    "num_layers": "num_hidden_layers", "hidden_size": "hidden_size", "ffn_hidden_size": "intermediate_size",
+    "num_attention_heads": "num_attention_heads", "num_query_groups": "num_key_value_heads", "kv_channels": "head_dim",
+    "vocab_size": "vocab_size", "seq_length": "max_position_embeddings",
+}  # fmt: skip
+_BUILT_IN = {"NemotronHConfig8B": "nemotron-h-8b"}
+"""Classes of the same sizes as a built-in model."""
 
 Row = tuple[str, str, Any]
 """(path in NeMo, path in Bridge or "" where it has none, value)."""
@@ -188,7 +201,9 @@ def _model(config: Thing) -> Iterator[Row]:
     """The fields of the model's class, and what is set on them."""
     name = config.name.rpartition(".")[2]
     fields = None if name.startswith(_NO_DECODER) else config_fields(name)
-    provider = name or "a model that it does not name"
+    provider = _BUILT_IN.get(name, name) or "a model that it does not name"
+    if (gemma := _gemma(name)) is not None:
+        yield "model.config", "model.hf_config", gemma
     if fields is not None:
         provider = "MLAModelProvider" if fields.get("multi_latent_attention") else "GPTModelProvider"
     yield "model.config", "model.provider", provider
@@ -197,6 +212,17 @@ def _model(config: Thing) -> Iterator[Row]:
         if each == "activation_func":
             value = str(value).strip("<>").rpartition(".")[2]
         yield f"model.config.{each}", f"model.{each}", value
+
+
+def _gemma(name: str) -> dict[str, Any] | None:
+    """The Hugging Face configuration with the fields of a Gemma class of some size; None for any other class."""
+    family = next((found for prefix, found in _GEMMA.items() if name.startswith(prefix)), None)
+    fields = config_fields(name)
+    if family is None or fields is None or not fields.get("num_layers"):
+        return None
+    window = fields.get("window_size")
+    sizes = {hugging: fields[own] for own, hugging in _OF_HF.items() if fields.get(own) is not None}
+    return {**family, **sizes, "sliding_window": window[0] if isinstance(window, list) else window}
 
 
 def _tokenizer(config: Thing, model: Thing, data: Thing) -> Iterator[Row]:

@@ -51,6 +51,11 @@ class SpaceRule:
     fields: tuple[str, ...] = ()
 
 
+def about_the_model(rule_id: str) -> bool:
+    """Whether a rule says which models the files can build: the letter M in every room, ``megatron.M4`` too."""
+    return rule_id.rpartition(".")[2].startswith("M")
+
+
 @dataclass(frozen=True, slots=True)
 class RuleTable:
     """The rules of one back-end: those that depend on the model alone, and the others."""
@@ -59,11 +64,16 @@ class RuleTable:
     model_rules: Sequence[SpaceRule]
     strategy_rules: Sequence[SpaceRule]
 
-    def violations(self, given: RuleInput, *, model_too: bool = True) -> list[Finding]:
-        """All rules that the strategy breaks; ``model_too=False`` leaves out those about the model alone."""
+    def violations(
+        self, given: RuleInput, *, model_too: bool = True, only: Callable[[str], bool] = bool
+    ) -> list[Finding]:
+        """All rules that the strategy breaks; ``model_too=False`` leaves out those about the model alone.
+
+        ``only``: those whose id it takes.
+        """
         found = []
         for rule in (*self.model_rules, *self.strategy_rules) if model_too else self.strategy_rules:
-            message = rule.check(given)
+            message = rule.check(given) if only(rule.id) else None
             if message is not None:
                 found.append(Finding(f"{self.backend}.{rule.id}", message, rule.source, fields=rule.fields))
         return found

@@ -97,7 +97,9 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
         question = question_of(service, asked)
         if not isinstance(question, dict):
             announce(question, quiet)
-        found = service.call(ESTIMATE, EstimateRequest(question=question, strategy=values, chunk_layers=chunk_layers))
+        launched = backend is None and script.path is not None
+        request = EstimateRequest(question=question, strategy=values, chunk_layers=chunk_layers, launched=launched)
+        found = service.call(ESTIMATE, request)
     plan = found.plan
     if isinstance(question, dict):
         announce(plan.problem, quiet)

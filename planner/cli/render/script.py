@@ -27,7 +27,7 @@ def script_report(said: Mapping[str, Any], name: str) -> Iterator[RenderableType
             ("vocabulary", said["model"]["vocabulary_from"]),
             ("work", _fields(said["workload"])),
             ("strategy", _fields(said["strategy"])),
-            ("devices", "not said" if devices is None else f"{devices:,}"),
+            ("devices", "not said (--devices N; else those of the cluster)" if devices is None else f"{devices:,}"),
             *(("derived", line) for line in said["derived"]),
             *_lists(said["arguments"], said["software"]),
             *_open_places(said),

@@ -28,7 +28,7 @@ _KERNELS = frozenset(["kernel", "Kernel", "concurrent_kernel"])
 _COPIES = frozenset(["gpu_memcpy", "Memcpy", "memcpy"])
 _MEMSETS = frozenset(["gpu_memset", "Memset", "memset"])
 _MAX_BAD = 1000
-_GLOO = re.compile(r"^gloo:(all_reduce|allreduce|broadcast|reduce_scatter|reduce)$")
+_HOST_COLLECTIVE = re.compile(r"^gloo:(all_reduce|allreduce|broadcast|reduce_scatter|reduce)$")
 _STEP_NAME = "ProfilerStep"
 _OTHER_DEVICES = ("mtia_", "hpu_", "privateuse1_", "glow_")
 """Categories of devices whose kernels are not read: their host calls are no operator times either."""
@@ -56,7 +56,7 @@ class RankTrace:
     first_ns: int | None = None
 
 
-class _Reader:
+class EventReader:
     """State while the events of one document pass by."""
 
     def __init__(self, document: Document, imported: Imported, prefix: str) -> None:
@@ -157,7 +157,7 @@ def read_rank(
 ) -> RankTrace:
     """Everything of one trace.  ``host_run``: the user says that it ran on the CPU although devices were present."""
     result = RankTrace(rank, num_events=len(document.events))
-    reader = _Reader(document, imported, f"rank {rank}: " if rank else "")
+    reader = EventReader(document, imported, f"rank {rank}: " if rank else "")
     for row, event in enumerate(document.events):
         reader.take(event, row)
     document.events = []
@@ -184,12 +184,12 @@ def read_rank(
     return result
 
 
-def _read_kernels(reader: _Reader, times: OperatorTimes, result: RankTrace, imported: Imported) -> None:
+def _read_kernels(reader: EventReader, times: OperatorTimes, result: RankTrace, imported: Imported) -> None:
     tree = reader.tree
     for event, start, end, row in reader.kernels:
         name = event.name if isinstance(event.name, str) else "kernel"
         arguments = event.args
-        launcher = _launcher(event, reader)
+        launcher = launcher_of(event, reader)
         device = _device_of(event)
         if device is not None:
             result.kernels_of_device[device] += 1
@@ -211,7 +211,7 @@ def _read_kernels(reader: _Reader, times: OperatorTimes, result: RankTrace, impo
             imported.skip("kernels that took no time")
 
 
-def _read_copies(reader: _Reader, copies: Copies, imported: Imported) -> None:
+def _read_copies(reader: EventReader, copies: Copies, imported: Imported) -> None:
     for event, start, end, row in reader.copies:
         reader.timeline.add("copy", start, end)
         refused = copies.add(str(event.name), event.args, _device_of(event), end - start, row)
@@ -226,7 +226,7 @@ def _device_of(event: Event) -> int | None:
     return device if isinstance(device, int) and not isinstance(device, bool) and 0 <= device < 4096 else None
 
 
-def _launcher(event: Event, reader: _Reader) -> int:
+def launcher_of(event: Event, reader: EventReader) -> int:
     """The host call that launched a kernel; -1 if the trace does not tell."""
     arguments = event.args
     if arguments is None:
@@ -242,7 +242,7 @@ def _host_collectives(tree: CallTree) -> list[CollectiveCall]:
     """Collectives of the gloo backend: annotations with the dimensions of their tensor; the group is not told."""
     found = []
     for call in tree.calls:
-        match = _GLOO.match(call.name) if call.is_annotation else None
+        match = _HOST_COLLECTIVE.match(call.name) if call.is_annotation else None
         if match is None or call.arguments is None or call.end_ns <= call.start_ns:
             continue
         try:

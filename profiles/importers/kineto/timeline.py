@@ -38,25 +38,26 @@ class Timeline:
 
     def use(self) -> DeviceUse | None:
         """The shares; None without any device activity."""
-        compute = _union(self._intervals.get("compute", []))
-        communication = _union(self._intervals.get("communication", []))
-        everything = _union([*compute, *communication, *self._intervals.get("copy", [])])
+        compute = union(self._intervals.get("compute", []))
+        communication = union(self._intervals.get("communication", []))
+        everything = union([*compute, *communication, *self._intervals.get("copy", [])])
         if not everything:
             return None
         span = everything[-1][1] - everything[0][0]
         if span <= 0:
             return None
-        moving = _length(communication)
-        both = _length(compute) + moving - _length(_union([*compute, *communication]))
+        moving = length(communication)
+        both = length(compute) + moving - length(union([*compute, *communication]))
         return DeviceUse(
             span_s=span * 1e-9,
-            busy_fraction=_length(everything) / span,
+            busy_fraction=length(everything) / span,
             communication_fraction=moving / span,
             overlap_fraction=both / moving if moving else None,
         )
 
 
-def _union(intervals: list[Interval]) -> list[Interval]:
+def union(intervals: list[Interval]) -> list[Interval]:
+    """Times in which at least one of the intervals runs, in order, without overlaps."""
     result: list[Interval] = []
     for start, end in sorted(intervals):
         if result and start <= result[-1][1]:
@@ -67,5 +68,6 @@ def _union(intervals: list[Interval]) -> list[Interval]:
     return result
 
 
-def _length(intervals: list[Interval]) -> int:
+def length(intervals: list[Interval]) -> int:
+    """Sum of the durations."""
     return sum(end - start for start, end in intervals)

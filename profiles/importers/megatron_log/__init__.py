@@ -1,4 +1,4 @@
-"""Training logs: Megatron-LM and its relatives, NeMo, nanotron, torchtitan, DeepSpeed.
+"""Training logs: Megatron-LM and its relatives, NeMo, nanotron, torchtitan, DeepSpeed, MaxText.
 
 Recognised by an iteration line with numbers in it, a memory report, or a printed block of Megatron arguments.  Each
 dialect is one file here.  One run gives one batch (runs on equal machines share it); the first time of a run is left
@@ -6,7 +6,8 @@ out because it includes start-up.  Prefixes of torchrun, srun and mpirun, docume
 together by several processes are understood.  Host names, paths and run names are never kept.
 
 Source of the formats: the printing code of NVIDIA/Megatron-LM (training.py, report_memory), Megatron-DeepSpeed,
-NVIDIA-NeMo, huggingface/nanotron, pytorch/torchtitan (metrics.py), microsoft/DeepSpeed (timer.py, pipe/engine.py).
+NVIDIA-NeMo, huggingface/nanotron, pytorch/torchtitan (metrics.py), microsoft/DeepSpeed (timer.py, pipe/engine.py),
+AI-Hypercomputer/maxtext (metric_logger.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from profiles.errors import DocumentInvalid
 from profiles.importers.megatron_log import (
     arguments,
     deepspeed_lines,
+    maxtext_lines,
     megatron_lines,
     memory_lines,
     nanotron_lines,
@@ -37,12 +39,14 @@ _DIALECTS: tuple[_Dialect, ...] = (
     (nanotron_lines.KIND, nanotron_lines.iteration_of, nanotron_lines.read_iteration),
     (titan_lines.KIND, titan_lines.iteration_of, titan_lines.read_iteration),
     (deepspeed_lines.KIND, deepspeed_lines.iteration_of, deepspeed_lines.read_iteration),
+    (maxtext_lines.KIND, maxtext_lines.iteration_of, maxtext_lines.read_iteration),
 )
 _LIBRARY = re.compile(r"NCCL version (\d[\w.+-]{2,40})")
 _ARGUMENT_HINT = re.compile(r"\b(?:tensor_model_parallel_size|pipeline_model_parallel_size) ?\.{3,} ?\d")
 _FORKS = (("MindSpeed", "mindspeed"), ("Megatron-Bridge", "megatron-bridge"), ("megatron.bridge", "megatron-bridge"))
 _FACTS = re.compile(
-    r"NCCL version|world size|Theoretical|MindSpeed|[Mm]egatron.[Bb]ridge|Trainer is|device mesh|capacity: "
+    r"NCCL version|world size|Theoretical|MindSpeed|[Mm]egatron.[Bb]ridge|Trainer is|device mesh|capacity: |"
+    r"Config param (?:global|max_t)"
 )
 """A line without any of these says nothing about the run as a whole."""
 _REPORTED_TWICE = "DeepSpeed's report of a step that Megatron reports too"
@@ -172,7 +176,7 @@ class _Reader:
     def _take_facts(self, text: str) -> None:
         if arguments.read_summary(text, self.run) or memory_lines.read_theory(text, self.run):
             return
-        if titan_lines.read_facts(text, self.run):
+        if titan_lines.read_facts(text, self.run) or maxtext_lines.read_facts(text, self.run):
             return
         if match := _LIBRARY.search(text):
             self.run.library_version = match[1]
@@ -198,5 +202,5 @@ class _Reader:
 
 
 FORMAT = Format(
-    "megatron-log", "training logs (Megatron, NeMo, nanotron, torchtitan, DeepSpeed)", _matches, _read, "files"
+    "megatron-log", "training logs (Megatron, NeMo, nanotron, torchtitan, DeepSpeed, MaxText)", _matches, _read, "files"
 )

@@ -87,7 +87,7 @@ BROKEN: dict[str, list[RuleInput]] = {
     "K5": [given(optimizer="adafactor"), given(optimizer="adam_8bit")],
     "E11": [given(replace(BASE, ep=4)), given(replace(BASE, ep=3, dp_shard=3), make_moe_model())],
     "E12": [given(replace(BASE, ep=8), make_moe_model())],
-    "E13": [given(replace(BASE, ep=4), make_moe_model().model_copy(update={"family": "glm4_moe"}))],
+    "M43": [given(replace(BASE, ep=4), make_moe_model().model_copy(update={"family": "glm4_moe"}))],
     "E14": [given(replace(BASE, tp=2), make_moe_model()), given(replace(BASE, tp=2), make_mla_model())],
     "E15": [given(replace(ULYSSES, ep=2), make_moe_model())],
     "E18": [given(ULYSSES, hybrid("qwen3_next")), given(ULYSSES, hybrid("lfm2"))],

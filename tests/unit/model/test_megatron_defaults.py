@@ -160,7 +160,7 @@ def test_alibi_has_no_table_of_positions() -> None:
         ("--pipeline-model-parallel-layout 'Ett|ttt|tt|tL'", (2, 3, 2, 1)),
         ("--decoder-first-pipeline-num-layers 3", (3, 5)),
         ("--decoder-last-pipeline-num-layers 2", (6, 2)),
-        ("", None),
+        ("", (4, 4)),
     ],
 )
 def test_the_layers_of_the_stages(more: str, chunks: tuple[int, ...] | None) -> None:

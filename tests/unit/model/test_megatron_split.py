@@ -28,8 +28,9 @@ def job(layers: int, pp: int, words: str) -> LaunchJob:
         (7, 2, "--pipeline-model-parallel-layout 'E|t*3|(tt|)*2L' --tensor-model-parallel-size 1", None, None),
         (7, 2, "--pipeline-model-parallel-layout 'Et|t*3,|tt|tL'", 2, (1, 3, 2, 1)),
         (7, 5, "--pipeline-model-parallel-layout 'E|t*3|(tt|)*2L'", 1, (0, 3, 2, 2, 0)),
-        (8, 4, "--num-virtual-stages-per-pipeline-rank 2", 2, None),
-        (8, 4, "", 1, None),
+        (8, 4, "--num-virtual-stages-per-pipeline-rank 2", 2, (1,) * 8),
+        (8, 4, "", 1, (2,) * 4),
+        (9, 4, "", 1, None),
     ],
 )
 def test_layers_of_chunks(layers: int, pp: int, words: str, vpp: int | None, chunks: tuple[int, ...] | None) -> None:

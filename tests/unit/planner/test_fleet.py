@@ -9,8 +9,9 @@ import pytest
 
 from planner.answers.fleet.answer import Fleet
 from planner.answers.fleet.curves import arrival_s
-from planner.answers.fleet.nodes import fleet_nodes
-from planner.answers.fleet.question import FleetQuestion
+from planner.answers.fleet.nodes import Holding, fleet_nodes
+from planner.answers.fleet.offers import sizes
+from planner.answers.fleet.question import FleetJob, FleetQuestion
 from planner.answers.replan.resharding import resharding
 from planner.answers.throughput.curve import throughput_curve
 from planner.errors import DocumentInvalid, MeshwrightError, NotFound
@@ -118,6 +119,24 @@ def test_a_lost_node_moves_whom_it_must(three: tuple[Asked, Fleet]) -> None:
     assert by_name(waits)["third"].nodes == before["third"].nodes
 
 
+def test_sizes_are_powers_of_two_and_both_ends_those_between_where_asked_and_after_an_answer_none_of_the_rest() -> None:
+    asked = question(pools=[{**POOL, "nodes": ["n[1-7]"], "blocks": None}])
+    (pool,) = fleet_nodes(asked, fleet_clusters(asked))
+
+    def of(said: dict[str, Any], holding: Holding | None = None, known: tuple[int, ...] = ()) -> set[int]:
+        one = FleetJob.model_validate({**job("one"), **said})
+        return set(sizes(one, "/jobs/0", pool, holding, 0, known))
+
+    assert of({}) == {1, 2, 4, 7}
+    assert of({"between": True}) == {1, 2, 3, 4, 6, 7}
+    assert of({"min_devices": 24, "max_devices": 40}) == {3, 4, 5}
+    # A node was lost: seven are no size of the former answer, and five are what a job of six has left.
+    assert of({}, known=(1, 2, 4, 8)) == {1, 2, 4}
+    assert of({}, known=(1, 2, 4, 7)) == {1, 2, 4, 7}
+    assert of({}, Holding(0, ("n1", "n2", "n3"), whole=True, plan=None)) == {1, 2, 3, 4, 7}
+    assert of({}, Holding(0, ("n1", "n2", "n3"), whole=False, plan=None)) == {1, 2, 4, 7}
+
+
 def test_an_arrival_leaves_the_others_where_moving_costs_all(three: tuple[Asked, Fleet]) -> None:
     asked, found = three
     stuck: dict[str, Any] = {"preemption_s": 1e6}
@@ -130,7 +149,7 @@ def test_an_arrival_leaves_the_others_where_moving_costs_all(three: tuple[Asked,
     after = by_name(again)
     assert [after[name].change for name in ("first", "second", "third", "new")] == ["stays", "stays", "stays", "waits"]
     assert (
-        "needs 1 nodes at the least, and 0 are left; were it to run, weighted relative speed would be"
+        "needs 1 node at the least, and 0 are left; were it to run, weighted relative speed would be"
         in after["new"].why
     )
     assert again.curves == found.curves

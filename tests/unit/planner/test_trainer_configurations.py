@@ -146,7 +146,9 @@ SIZES = "parallelism_config:\n  parallelism_config_"
 def test_the_strategy_of_an_accelerate_file(more: str, kind: str, expected: dict[str, Any]) -> None:
     job = accelerate(more, kind)
     assert {name: job.strategy.get(name) for name in expected} == expected
-    assert (job.num_devices, job.workload, job.software) == (8, {"precision": "bf16"}, "accelerate")
+    workload = {"precision": "bf16"} | ({"gradient_dtype": "bf16"} if kind == "DEEPSPEED" else {})
+    software = "deepspeed" if kind == "DEEPSPEED" else "accelerate"
+    assert (job.num_devices, job.workload, job.software) == (8, workload, software)
     assert job.arguments.unknown == ()
 
 

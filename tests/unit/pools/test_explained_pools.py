@@ -35,6 +35,14 @@ def test_a_plan_over_pools_says_why_its_layers_are_split_so() -> None:
     assert [line.split()[0] for line in pools] == list(dict.fromkeys(pool.name for pool in plan.problem.cluster.pools))
     assert sum(int(line.split("holds ")[1].split()[0]) for line in pools) == 9
     assert "layer" in moved
+    sends = {line.stage: line for line in told.communication if line.operation == "send_recv"}
+    ways = {0: 1, 1: 2, 2: 1}  # a stage between two sends states and gradients
+    assert {stage: line.calls_per_step for stage, line in sends.items()} == {
+        stage: count * plan.chosen().num_microbatches for stage, count in ways.items()
+    }
+    workload, hidden = plan.problem.workload, plan.problem.model.hidden_size
+    tokens = workload.global_batch_size * workload.sequence_length / plan.chosen().dp
+    assert sends[0].bytes_per_step == 2 * hidden * tokens
 
 
 def test_the_nodes_of_a_plan_make_its_question_again() -> None:

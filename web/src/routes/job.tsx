@@ -9,7 +9,7 @@ import { Infeasible } from "../components/Infeasible";
 import { Loading } from "../components/Loading";
 import { PageHead } from "../components/PageHead";
 import { ProblemNotice } from "../components/ProblemNotice";
-import { count, moment, percent, seconds } from "../lib/format";
+import { count, moment, percent, plural, seconds } from "../lib/format";
 import styles from "./job/Job.module.css";
 import { JobState } from "./job/JobState";
 import { ProgressFigure } from "./job/ProgressFigure";
@@ -34,6 +34,10 @@ export function Job() {
   }, [latest?.status, jobId, queries]);
 
   const planId = job.data?.result_plan_id;
+  const fleetId = job.data?.result_fleet_id;
+  useEffect(() => {
+    if (follow && fleetId) void navigate({ to: "/fleet", search: { answer: fleetId }, replace: true });
+  }, [follow, fleetId, navigate]);
   useEffect(() => {
     if (follow && planId) void navigate({ to: "/plans/$planId", params: { planId }, replace: true });
   }, [follow, planId, navigate]);
@@ -53,7 +57,7 @@ export function Job() {
               onClick={() => cancelling.mutate()}
               disabled={cancelling.isPending || shown.cancel_requested}
             >
-              Stop and keep the best plan
+              {shown.fleet ? "Stop and share by what is known" : "Stop and keep the best plan"}
             </Button>
           )}
           {planId && (
@@ -61,36 +65,51 @@ export function Job() {
               Open the plan
             </Link>
           )}
+          {fleetId && (
+            <Link to="/fleet" search={{ answer: fleetId }}>
+              Open the fleet
+            </Link>
+          )}
         </div>
       </PageHead>
       {cancelling.error && <ProblemNotice error={cancelling.error} />}
       <Facts job={shown} connected={connected || hasEnded(shown)} />
-      <ProgressFigure events={events} />
+      {!shown.fleet && <ProgressFigure events={events} />}
       <Outcome job={shown} />
     </div>
   );
 }
 
 /** What is searched for; a job of an earlier version does not say. */
-function title({ subject }: JobRecord): string {
+function title({ subject, fleet }: JobRecord): string {
+  if (fleet)
+    return `${plural(fleet.jobs, "job")} on ${count(fleet.num_devices)} devices of ${fleet.pools.join(", ")}`;
   return subject
     ? `${subject.model} on ${count(subject.num_devices)} devices of ${subject.cluster}`
     : "Search for a plan";
 }
 
 function Facts({ job, connected }: { job: JobRecord; connected: boolean }) {
-  const { progress, subject } = job;
+  const { progress, subject, fleet } = job;
   return (
     <dl className={styles.facts} aria-live="polite">
       <Fact name="State">
         <JobState job={job} />
         {!connected && " (the connection is broken; trying again)"}
       </Fact>
-      <Fact name="Best so far">{seconds(progress.incumbent_s)}</Fact>
-      <Fact name="Bound">{seconds(progress.bound_s)}</Fact>
-      <Fact name="Gap">{percent(progress.gap, 2)}</Fact>
-      <Fact name="Strategies bounded">{count(progress.bounded)}</Fact>
-      <Fact name="Solved exactly">{count(progress.evaluated)}</Fact>
+      {fleet ? (
+        <Fact name="Speeds known">
+          {count(progress.done)} of {count(progress.wanted)} sizes
+        </Fact>
+      ) : (
+        <>
+          <Fact name="Best so far">{seconds(progress.incumbent_s)}</Fact>
+          <Fact name="Bound">{seconds(progress.bound_s)}</Fact>
+          <Fact name="Gap">{percent(progress.gap, 2)}</Fact>
+          <Fact name="Strategies bounded">{count(progress.bounded)}</Fact>
+          <Fact name="Solved exactly">{count(progress.evaluated)}</Fact>
+        </>
+      )}
       {subject && (
         <Fact name="A step">
           {count(subject.global_batch_size)} samples of {count(subject.sequence_length)} tokens

@@ -6,7 +6,7 @@ import { Empty } from "../components/Empty";
 import { Loading } from "../components/Loading";
 import { PageHead } from "../components/PageHead";
 import { ProblemNotice } from "../components/ProblemNotice";
-import { count, moment, NONE, percent, seconds, shortId } from "../lib/format";
+import { count, moment, NONE, percent, plural, seconds, shortId } from "../lib/format";
 import { JobState } from "./job/JobState";
 import { JOB_STATUSES, readJobsSearch } from "./jobs.search";
 import styles from "./plans/Plans.module.css";
@@ -21,9 +21,23 @@ const COLUMNS: readonly Column<JobRecord>[] = [
       </Link>
     ),
   },
-  { name: "model", title: "Model", cell: (row) => row.subject?.model ?? NONE },
-  { name: "devices", title: "Devices", number: true, cell: (row) => count(row.subject?.num_devices) },
-  { name: "cluster", title: "Cluster", cell: (row) => row.subject?.cluster ?? NONE },
+  {
+    name: "model",
+    title: "Model",
+    cell: ({ subject, fleet }) =>
+      fleet ? `fleet of ${plural(fleet.jobs, "job")}` : (subject?.model ?? NONE),
+  },
+  {
+    name: "devices",
+    title: "Devices",
+    number: true,
+    cell: (row) => count((row.fleet ?? row.subject)?.num_devices),
+  },
+  {
+    name: "cluster",
+    title: "Cluster",
+    cell: ({ subject, fleet }) => fleet?.pools.join(", ") ?? subject?.cluster ?? NONE,
+  },
   {
     name: "workload",
     title: "Samples × tokens",
@@ -36,12 +50,18 @@ const COLUMNS: readonly Column<JobRecord>[] = [
   { name: "gap", title: "Gap", number: true, cell: (row) => percent(row.progress.gap) },
   {
     name: "plan",
-    title: "Plan",
+    title: "Answer",
     cell: (row) =>
-      row.result_plan_id && (
-        <Link to="/plans/$planId" params={{ planId: row.result_plan_id }}>
-          <code>{shortId(row.result_plan_id)}</code>
+      row.result_fleet_id ? (
+        <Link to="/fleet" search={{ answer: row.result_fleet_id }}>
+          <code>{shortId(row.result_fleet_id)}</code>
         </Link>
+      ) : (
+        row.result_plan_id && (
+          <Link to="/plans/$planId" params={{ planId: row.result_plan_id }}>
+            <code>{shortId(row.result_plan_id)}</code>
+          </Link>
+        )
       ),
   },
   { name: "asked", title: "Asked", cell: (row) => moment(row.created_at) },

@@ -6,6 +6,7 @@ const SCREENS = [
   ["/plans", "Plans"],
   ["/jobs", "Jobs"],
   ["/compare", "Compare clusters"],
+  ["/fleet", "Share a fleet"],
   ["/models", "Models"],
   ["/clusters", "Clusters & profiles"],
   ["/accuracy", "Accuracy"],

@@ -3,6 +3,11 @@ import styles from "./Job.module.css";
 
 type Shown = Pick<JobRecord, "status" | "result_kind" | "progress" | "cancel_requested">;
 
+const CANCELLED: Partial<Record<Shown["result_kind"], string>> = {
+  plan: "cancelled, best plan kept",
+  fleet: "cancelled, shared by what was known",
+};
+
 /** A mark, a colour and words for where a job stands. */
 export function describeJob(job: Shown): {
   mark: string;
@@ -23,7 +28,7 @@ export function describeJob(job: Shown): {
     case "cancelled":
       return {
         mark: "\u2013",
-        words: job.result_kind === "plan" ? "cancelled, best plan kept" : "cancelled",
+        words: CANCELLED[job.result_kind] ?? "cancelled",
         look: "warn",
       };
   }
