@@ -38,6 +38,7 @@ from api.routes import (
     scripts,
     strategies,
     sweeps,
+    towers,
     uploads,
 )
 from api.service import running
@@ -56,6 +57,7 @@ ROUTERS = (
     elastic.router,
     fleets.router,
     pools.router,
+    towers.router,
     scripts.router,
     strategies.router,
     requests.router,

@@ -19,6 +19,7 @@ from planner.operations.pools import POOLS, PoolsRequest
 from planner.operations.registry import OPERATIONS
 from planner.operations.replan import REPLAN
 from planner.operations.script import READ_SCRIPT, ScriptRequest, script_answer
+from planner.operations.towers import TOWERS, TowersRequest
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
 from planner.search.options import SearchOptions
@@ -63,6 +64,11 @@ def pools(payload: Payload, watch: Watch) -> bytes:
     # The check of plans knows one kind of device; every stage was recomputed where the plan was put together.
     session = replace(_session(watch), keep=lambda _made, _wall_s: None)
     return _in_order(POOLS.work(session, PoolsRequest.model_validate(payload)).model_dump(mode="json"))
+
+
+def towers(payload: Payload, watch: Watch) -> bytes:
+    """Where a tower stands best."""
+    return _document(TOWERS.work(_session(watch), TowersRequest.model_validate(payload)))
 
 
 def fleet(payload: Payload, watch: Watch) -> bytes:
@@ -165,6 +171,7 @@ TASKS: dict[str, Task] = {
     REPLAN.task: replan,
     ESTIMATE.task: estimate,
     POOLS.task: pools,
+    TOWERS.task: towers,
     "fleet": fleet,
     READ_SCRIPT.task: script,
     "emission": emission,

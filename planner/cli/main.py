@@ -93,12 +93,14 @@ def _own_commands() -> tuple[ModuleType, ...]:
         shard,
         sweep,
         throughput,
+        towers,
     )
 
     return (
         plan,
         estimate,
         throughput,
+        towers,
         fleet,
         replan,
         explain,

@@ -78,11 +78,21 @@ SourceLength = Annotated[
     typer.Option("--source-length", metavar="S", min=1, help="Tokens a sample of an encoder-decoder's encoder."),
 ]
 Images = Annotated[
-    int | None, typer.Option("--images", metavar="N", min=0, help="Images a sample, for models with a vision tower.")
+    str | None,
+    typer.Option(
+        "--images",
+        metavar="N|DISTRIBUTION",
+        help="Images a sample, for models with a vision tower: a number, mean:3.2, p50:1+p99:8, 0:120+1:400 (samples by"
+        " their number) or file:FILE.",
+    ),
 ]
 AudioClips = Annotated[
-    int | None,
-    typer.Option("--audio-clips", metavar="N", min=0, help="Clips of audio a sample, for models with an audio tower."),
+    str | None,
+    typer.Option(
+        "--audio-clips",
+        metavar="N|DISTRIBUTION",
+        help="Clips of audio a sample, for models with an audio tower: as --images.",
+    ),
 ]
 Routing = Annotated[
     str | None,

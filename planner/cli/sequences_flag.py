@@ -56,21 +56,30 @@ def read_lengths(path: Path) -> list[tuple[float, float]]:
     # Help is printed without the documents' library.
     from planner.question.sequences import MOST_LENGTHS
 
-    text = file_text(path, FLAG, f"give {SAID}")
-    counts: dict[float, float] = {}
-    for length, count in _counted(text, path):
-        if not (math.isfinite(length) and math.isfinite(count) and length >= 0 and count >= 0):
-            raise DocumentInvalid(
-                f"{length:g} and {count:g} are no length and count", where=f"{FLAG} {path}", hint=f"give {SAID}"
-            )
-        if length > 0:
-            counts[length] = counts.get(length, 0.0) + count
+    counts = read_counts(path, FLAG, SAID)
+    counts.pop(0.0, None)
     if not counts:
         raise DocumentInvalid("the file holds no length", where=f"{FLAG} {path}", hint=f"give {SAID}")
     return sorted(counts.items()) if len(counts) <= MOST_LENGTHS else _fewer(sorted(counts.items()))
 
 
-def _counted(text: str, path: Path) -> list[tuple[float, float]]:
+def read_counts(path: Path, flag: str, said: str) -> dict[float, float]:
+    """Counts by number of a file: numbers one by one, lines of a number and a count, or JSON of either.
+
+    Raises DocumentInvalid at ``flag``, which takes what is ``said``.
+    """
+    text = file_text(path, flag, f"give {said}")
+    counts: dict[float, float] = {}
+    for number, count in _counted(text, path, flag, said):
+        if not (math.isfinite(number) and math.isfinite(count) and number >= 0 and count >= 0):
+            raise DocumentInvalid(
+                f"{number:g} and {count:g} are no number and count", where=f"{flag} {path}", hint=f"give {said}"
+            )
+        counts[number] = counts.get(number, 0.0) + count
+    return counts
+
+
+def _counted(text: str, path: Path, flag: str, said: str) -> list[tuple[float, float]]:
     if text.lstrip().startswith(("[", "{")):
         try:
             found = json.loads(text)
@@ -79,17 +88,18 @@ def _counted(text: str, path: Path) -> list[tuple[float, float]]:
             return [(float(each), 1.0) for each in found]
         except (ValueError, TypeError, RecursionError):
             raise DocumentInvalid(
-                "the JSON is no list of lengths and no object of counts by length", where=f"{FLAG} {path}"
+                "the JSON is no list of numbers and no object of counts by number", where=f"{flag} {path}"
             ) from None
     pairs = []
     for line in text.splitlines():
         words = [word for word in _BETWEEN.split(line) if word]
         if len(words) > 2:
             raise DocumentInvalid(
-                f"{line[:40]!r} is no length with a count", where=f"{FLAG} {path}", hint=f"give {SAID}"
+                f"{line[:40]!r} is no number with a count", where=f"{flag} {path}", hint=f"give {said}"
             )
         if words:
-            pairs.append((_number(words[0], str(path)), _number(words[1], str(path)) if len(words) == 2 else 1.0))
+            where = f"{flag} {path}", said
+            pairs.append((_number(words[0], *where), _number(words[1], *where) if len(words) == 2 else 1.0))
     return pairs
 
 
@@ -104,11 +114,11 @@ def _fewer(counted: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return [(tokens[part] / documents[part], documents[part]) for part in sorted(documents) if documents[part] > 0]
 
 
-def _number(word: str, where: str = "") -> float:
+def _number(word: str, where: str = FLAG, said: str = SAID) -> float:
     try:
         found = float(word)
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        raise DocumentInvalid(f"{word[:40]!r} is no number", where=f"{FLAG} {where}".strip(), hint=f"give {SAID}")
+        raise DocumentInvalid(f"{word[:40]!r} is no number", where=where, hint=f"give {said}")
     return found

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, get_type_hints
 
 from planner.cli import options
+from planner.cli.items_flag import items_of
 from planner.cli.routing_flag import routing_of
 from planner.cli.sequences_flag import sequences_of
 from planner.cli.states_flag import states_of
@@ -44,8 +45,8 @@ class KindFlags:
             "optimizer_states": states_of(self.optimizer_states),
             "sample": self.sample,
             "source_length": self.source_length,
-            "images_per_sample": self.images,
-            "audio_clips_per_sample": self.audio_clips,
+            **items_of(self.images, "--images", "images_per_sample", "image_counts"),
+            **items_of(self.audio_clips, "--audio-clips", "audio_clips_per_sample", "audio_clip_counts"),
             "routing": routing_of(self.routing),
             "training": training_of(self.training),
             "sequences": sequences_of(self.sequences),

@@ -28,10 +28,12 @@ from planner.operations.script import READ_SCRIPT
 from planner.operations.sensitivity import SENSITIVITY
 from planner.operations.sweep import SWEEP
 from planner.operations.throughput import THROUGHPUT
+from planner.operations.towers import TOWERS
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
     PLAN,
     POOLS,
+    TOWERS,
     ESTIMATE,
     READ_SCRIPT,
     THROUGHPUT,

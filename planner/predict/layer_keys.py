@@ -43,10 +43,13 @@ class LayerKeys:
     """How unevenly tokens reach the experts."""
     dispatcher: Array = field(default_factory=lambda: np.zeros(1))
     """Index into ``DISPATCHERS``; one value may stand for all keys."""
+    spread: Array = field(default_factory=lambda: np.zeros(1))
+    """How much more the fullest rank has of items that samples have unequal numbers of (``uneven_items``)."""
 
     def __post_init__(self) -> None:
-        """One dispatcher for all keys becomes one a key."""
-        object.__setattr__(self, "dispatcher", np.broadcast_to(self.dispatcher, np.shape(self.tp)))
+        """One value for all keys becomes one a key."""
+        for name in ("dispatcher", "spread"):
+            object.__setattr__(self, name, np.broadcast_to(getattr(self, name), np.shape(self.tp)))
 
     @property
     def once(self) -> NDArray[np.bool_]:
@@ -60,7 +63,7 @@ class LayerKeys:
 
     def slice(self, start: int, stop: int) -> LayerKeys:
         """Keys ``start`` to ``stop``."""
-        return replace(self, **{name: getattr(self, name)[start:stop] for name in KEY_COLUMNS})
+        return replace(self, **{name: getattr(self, name)[start:stop] for name in (*KEY_COLUMNS, "spread")})
 
     @property
     def source(self) -> LayerKeys:
@@ -124,7 +127,7 @@ class PackedKeys(LayerKeys):
 
     def slice(self, start: int, stop: int) -> PackedKeys:
         """Keys ``start`` to ``stop``."""
-        columns = {name: getattr(self, name)[start:stop] for name in (*KEY_COLUMNS, "uneven")}
+        columns = {name: getattr(self, name)[start:stop] for name in (*KEY_COLUMNS, "spread", "uneven")}
         return replace(self, **columns)
 
     def context(self, window: int | None, *, causal: bool) -> Array | float:
@@ -153,7 +156,7 @@ class SourcedKeys(LayerKeys):
 
 def whole_keys(keys: LayerKeys) -> LayerKeys:
     """The keys of sequences of one document each."""
-    columns = {name: getattr(keys, name) for name in KEY_COLUMNS}
+    columns = {name: getattr(keys, name) for name in (*KEY_COLUMNS, "spread")}
     return LayerKeys(**columns, sequence_length=keys.sequence_length, routing=keys.routing)
 
 

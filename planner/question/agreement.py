@@ -9,7 +9,7 @@ from planner.question.routing import of_other_experts
 from planner.question.sample import of_a_sample
 from planner.question.source import beside_a_tower, beside_an_encoder, of_a_denoiser
 from planner.question.training import EVERY_TOWER
-from planner.question.work_kind import ITEMS
+from planner.question.work_kind import COUNTS, ITEMS
 
 if TYPE_CHECKING:
     from planner.question.problem import Workload
@@ -24,6 +24,8 @@ HINTS = {
     "/workload/training/frozen_towers": "freeze towers that the model has",
     "/workload/images_per_sample": "leave images_per_sample out, or name a model that reads images",
     "/workload/audio_clips_per_sample": "leave audio_clips_per_sample out, or name a model that hears audio",
+    "/workload/image_counts": "say a number for every sample: images_per_sample",
+    "/workload/audio_clip_counts": "say a number for every sample: audio_clips_per_sample",
 }
 
 
@@ -40,6 +42,11 @@ def contradictions(model: ModelSpec, workload: Workload) -> tuple[tuple[str, str
         of_a_denoiser(model.denoiser, workload),
         of_a_sample(model, workload),
     ]
+    if model.crossed_modality is not None and workload.counts_of(model.crossed_modality) is not None:
+        said.append(
+            f"/workload/{COUNTS[model.crossed_modality]}: layers attend to the tower, whose tokens are then as many in"
+            " every sample"
+        )
     known = {tower.modality for tower in model.towers}
     frozen = training.frozen_towers
     absent = [modality for modality in frozen if modality not in known]
@@ -47,5 +54,6 @@ def contradictions(model: ModelSpec, workload: Workload) -> tuple[tuple[str, str
         said.append(f"/workload/training/frozen_towers: {model.name} has no {' or '.join(absent)} tower")
     for modality, field in ITEMS.items():
         if workload.items_per_sample(modality) and modality not in known:
-            said.append(f"/workload/{field}: {model.name} has no {modality} tower")
+            where = field if workload.counts_of(modality) is None else COUNTS[modality]
+            said.append(f"/workload/{where}: {model.name} has no {modality} tower")
     return tuple((found.partition(": ")[0], found.partition(": ")[2]) for found in said if found)

@@ -22,7 +22,7 @@ def source_of(model: ModelSpec, workload: Workload) -> int:
     """
     for tower in model.towers:
         if tower.modality == model.crossed_modality:
-            return max(workload.items_per_sample(tower.modality) * tower.tokens_per_item, 1)
+            return max(round(workload.items_per_sample(tower.modality) * tower.tokens_per_item), 1)
     return source_tokens(model, workload.sequence_length, workload.source_length)
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from planner.model.spec import Modality
 from planner.question.fp8_recipes import FP8_RECIPES, Fp8RecipeName
+from planner.question.item_counts import ItemCounts
 from planner.question.optimizer_states import OptimizerStates
 from planner.question.optimizers import OptimizerName
 from planner.question.routing import ExpertLoad
@@ -20,6 +21,8 @@ from profiles.document import Document
 Precision = Literal["bf16", "fp16", "fp8"]
 ITEMS: Mapping[Modality, str] = {"vision": "images_per_sample", "audio": "audio_clips_per_sample"}
 """Where a workload says how many items a tower reads."""
+COUNTS: Mapping[Modality, str] = {"vision": "image_counts", "audio": "audio_clip_counts"}
+"""Where it says them as a distribution."""
 
 
 class WorkKind(Document):
@@ -59,6 +62,17 @@ class WorkKind(Document):
         ge=0,
         exclude_if=lambda clips: clips == 0,
         description="clips of audio a sample, each as long as the front end of the audio tower takes",
+    )
+    image_counts: ItemCounts | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="images of a sample as a distribution, in place of images_per_sample: mean:3.2, p50:1+p99:8 or"
+        " samples by their number, 0:120+1:400",
+    )
+    audio_clip_counts: ItemCounts | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="clips of audio of a sample as a distribution, in place of audio_clips_per_sample",
     )
     dropout: bool = False
     routing: ExpertLoad | None = Field(
@@ -103,6 +117,25 @@ class WorkKind(Document):
         """How the model is trained; pre-training where nothing is said."""
         return self.training or PRETRAIN
 
-    def items_per_sample(self, modality: Modality) -> int:
-        """Images or clips of a sample that go through the tower of a modality."""
-        return int(getattr(self, ITEMS[modality]))
+    @model_validator(mode="after")
+    def _one_number_of_items(self) -> Self:
+        """A number for all samples, or a distribution."""
+        for modality, field in ITEMS.items():
+            if getattr(self, field) and getattr(self, COUNTS[modality]) is not None:
+                raise ValueError(f"/{COUNTS[modality]}: {field} says a number for every sample; drop one of them")
+        return self
+
+    @property
+    def counted(self) -> bool:
+        """Whether samples have unequal numbers of items."""
+        return any(self.counts_of(modality) is not None for modality in COUNTS)
+
+    def counts_of(self, modality: Modality) -> ItemCounts | None:
+        """The distribution of a sample's items for the tower of a modality; None where all have as many."""
+        counts: ItemCounts | None = getattr(self, COUNTS[modality])
+        return counts
+
+    def items_per_sample(self, modality: Modality) -> float:
+        """Images or clips of a sample that go through the tower of a modality, on average."""
+        counts = self.counts_of(modality)
+        return int(getattr(self, ITEMS[modality])) if counts is None else counts.expected

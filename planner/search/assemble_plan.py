@@ -35,6 +35,7 @@ from planner.predict.uncertainty import step_interval_s
 from planner.question.factors import factor_words
 from planner.question.problem import Problem
 from planner.search.evaluate import chunk_starts
+from planner.search.item_notes import item_notes
 from planner.search.model_notes import model_notes
 from planner.search.room_notes import room_notes
 from planner.search.routing_note import routing_notes
@@ -206,6 +207,7 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
     notes += sequence_notes(problem, hardware, candidate)
     notes += source_notes(problem)
     notes += trace_notes(problem.model)
+    notes += item_notes(workload)
     for tower in problem.model.towers:
         if workload.items_per_sample(tower.modality) == 0:
             fed, named = FED[tower.modality], tower.modality

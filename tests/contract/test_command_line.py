@@ -25,6 +25,7 @@ LEAVES: dict[str, set[str]] = {
     },
     "explain": {"--why-not", "--server"},
     "throughput": {"--model", "--cluster", "--devices", "--backend", "--server"},
+    "towers": {"--model", "--cluster", "--devices", "--images", "--tower-devices", "--pin", "--server"},
     "fleet": {"--former", "--lost-nodes", "--objective", "--out", "--server"},
     "replan": {"--devices", "--lost-nodes", "--server"},
     "diff": {"--server"},

@@ -1,4 +1,4 @@
-"""``POST /v1/pools-plans``: the plan with its files, and one clear error for what cannot be."""
+"""``POST /v1/pools-plans`` and ``/v1/towers-plans``: the answer, and one clear error for what cannot be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from planner.operations.pools import POOLS
+from planner.operations.towers import TOWERS
 from planner.plan.plan import Plan
+from planner.search.towers.plan import TowersPlan
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import service
 
@@ -59,3 +61,13 @@ def test_what_cannot_be_gets_one_clear_error(
     answer = client.post("/v1/pools-plans", json={**POOLS.example, **changes})
     assert answer.status_code == status, answer.text
     assert said in answer.json()["detail"]
+
+
+def test_the_places_of_a_tower(client: TestClient) -> None:
+    answer = client.post("/v1/towers-plans", json=dict(TOWERS.example))
+    assert answer.status_code == 200, answer.text
+    said = TowersPlan.model_validate_json(answer.text)
+    assert said.best.step_time_s == min(place.step_time_s for place in said.places)
+    refused = client.post("/v1/towers-plans", json={**TOWERS.example, "model": "llama-3.1-8b"})
+    assert refused.status_code == 422
+    assert "has no vision tower" in refused.json()["detail"]

@@ -9,6 +9,7 @@ import pytest
 from planner.errors import NoFeasiblePlan
 from planner.model.mixers.tower_cross import TowerCrossSpec
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, TowerRun, TowerSpec, VisionSpec
+from planner.question.item_counts import ItemCounts
 from planner.question.problem import UNRESTRICTED, Problem
 from planner.question.training import Training
 from planner.search.find import find_plan
@@ -68,6 +69,14 @@ def _problem(seed: int, said: dict[str, Any] | None) -> Problem:
 def test_the_plan_is_the_optimum(number: int) -> None:
     problem = _problem(2400 + number, KINDS[number % len(KINDS)])
     assert_search_is_optimal(problem)
+
+
+@pytest.mark.parametrize("number", drawn(range(8), 2))
+def test_the_plan_is_the_optimum_where_samples_have_unequal_numbers(number: int) -> None:
+    problem = _problem(2600 + number, KINDS[number % 2])
+    counts = {"images_per_sample": 0, "image_counts": ItemCounts.model_validate("p0:0+p50:1+p99:6")}
+    workload = problem.workload.model_copy(update=counts)
+    assert_search_is_optimal(problem.model_copy(update={"workload": workload}))
 
 
 def _crossed(seed: int, said: dict[str, Any] | None) -> Problem:

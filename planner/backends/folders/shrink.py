@@ -163,6 +163,8 @@ def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_l
             "sequence_length": length,
             "images_per_sample": 0,
             "audio_clips_per_sample": 0,
+            "image_counts": None,
+            "audio_clip_counts": None,
             **(_latents(problem.model) if problem.model.denoiser else {}),
         }
     )

@@ -26,6 +26,7 @@ from planner.predict.cost.short_axis import most_of_row, planes_at, rows_at
 from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
 from planner.predict.cost.step_payload import DataParallelism, hop_parts, parallelisms, table_bytes
 from planner.predict.cost.two_sequences import own_keys
+from planner.predict.cost.uneven_items import spread_column
 from planner.predict.cost.uneven_rows import uneven_column, with_documents
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, PackedKeys
 from planner.predict.memory.framework_memory import (
@@ -140,8 +141,11 @@ class CostModel:
     def keys(self, rows: StrategyRows) -> tuple[LayerKeys, Ints]:
         """The distinct sharding keys of ``rows``, and each row's."""
         values, place = uneven_column(rows, self.documents, self.workload)
-        distinct, key = distinct_rows([*(getattr(rows, name) for name in KEY_COLUMNS), *place])
+        spreads, spread = spread_column(rows, self.workload)
+        distinct, key = distinct_rows([*(getattr(rows, name) for name in KEY_COLUMNS), *spread, *place])
         columns = {name: distinct[:, column].astype(np.float64) for column, name in enumerate(KEY_COLUMNS)}
+        if spread:
+            columns["spread"] = spreads[distinct[:, len(KEY_COLUMNS)]]
         columns["micro_batch_size"] *= self.workload.trained.sequences_per_sample
         tokens, routing = self.workload.sequence_length, load_of(self.workload.routing, self.model)
         if self.documents is None or values is None:

@@ -14,9 +14,11 @@ from planner.model.operators import tower_operators
 from planner.model.spec import ModelSpec, TowerRun
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.layer import OperatorSum, add_launches, launch_floor_s, operator_sum, working_bytes
+from planner.predict.cost.uneven_items import fullest_items
 from planner.predict.layer_keys import LayerKeys, whole_keys
 from planner.predict.memory.activations import ELEMENT_BYTES
 from planner.predict.trained_operators import WIDE_BYTES
+from planner.question.item_counts import ItemCounts
 from planner.question.problem import Workload
 from solver.arrays import Array
 
@@ -36,8 +38,10 @@ def add_towers(
     kept = np.zeros(len(keys))
     for tower in model.towers:
         items, frozen = workload.items_per_sample(tower.modality), workload.trained.freezes(tower.modality)
+        counts = workload.counts_of(tower.modality)
+        most = items * fullest_items(counts, keys.micro_batch_size)
         for run in tower.runs:
-            units, plain = tower_keys(keys, run, items), tower_operators(run)
+            units, plain = tower_keys(keys, run, _of_fullest(keys, items, counts)), tower_operators(run)
             operators = tuple(replace(operator, frozen=True) for operator in plain) if frozen else plain
             one = operator_sum(operators, units, hardware)
             sums.add_weights(one, run.count)
@@ -48,7 +52,7 @@ def add_towers(
                 continue
             sums.add_times(one, run.count)
             add_launches(launches_s, operators, units, hardware, run.count)
-            kept = kept + run.count * working_bytes(operators, units)
+            kept = kept + run.count * working_bytes(operators, tower_keys(keys, run, most))
         if tower.modality == model.crossed_modality:
             # The layers that attend to the tower project its tokens each; what they read is kept once.
             tokens = items * tower.tokens_per_item * keys.micro_batch_size
@@ -57,7 +61,7 @@ def add_towers(
             sums.frozen_dense_bytes += WIDE_BYTES * tower.extra_parameters
         else:
             sums.dense_parameters += tower.extra_parameters
-        ends_flops = tower.ends_flops_per_item * items * keys.micro_batch_size
+        ends_flops = tower.ends_flops_per_item * _of_fullest(keys, items, counts) * keys.micro_batch_size
         ends_s = ends_flops / hardware.rates.matmul_flops_per_s * hardware.factors.compute
         sums.forward_s += ends_s
         sums.input_gradient_s += 0.0 if frozen else ends_s
@@ -82,14 +86,25 @@ def _add_forward(
     launches_s[0][:] += count * launch_s
 
 
-def tower_keys(keys: LayerKeys, run: TowerRun, items: int) -> LayerKeys:
-    """Sharding of layers of a tower: items are whole on every rank, and dense."""
-    ones = np.ones(len(keys))
+def _of_fullest(keys: LayerKeys, items: float, counts: ItemCounts | None) -> Array | float:
+    """Items of a sample on the rank that the others wait for: [K] where samples have unequal numbers."""
+    return items if counts is None else items * (1.0 + counts.variation * keys.spread)
+
+
+def tower_keys(keys: LayerKeys, run: TowerRun, items: Array | float) -> LayerKeys:
+    """Sharding of layers of a tower: items are whole on every rank, and dense.
+
+    Sequence parallelism and overlapped collectives are the language model's alone (NVIDIA/Megatron-LM d98e8a64:
+    examples/multimodal/model.py:216-222, examples/mimo/model_providers/nemotron_moe_vlm.py:164).
+    """
+    ones, none = np.ones(len(keys)), np.zeros(len(keys))
     return replace(
         whole_keys(keys),
+        sp=none,
+        overlap_tp=none,
         cp=ones,
         ep=ones,
         etp=ones,
-        micro_batch_size=keys.micro_batch_size * max(items, 1),
+        micro_batch_size=keys.micro_batch_size * np.where(np.asarray(items) > 0, items, 1.0),
         sequence_length=run.units_per_item,
     )

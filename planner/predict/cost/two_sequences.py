@@ -25,7 +25,7 @@ def own_keys(model: ModelSpec, workload: Workload, keys: LayerKeys) -> LayerKeys
     source = source_of(model, workload)
     if source == keys.sequence_length:
         return keys
-    columns = {name: getattr(keys, name) for name in KEY_COLUMNS}
+    columns = {name: getattr(keys, name) for name in (*KEY_COLUMNS, "spread")}
     return SourcedKeys(**columns, sequence_length=keys.sequence_length, routing=keys.routing, source_length=source)
 
 

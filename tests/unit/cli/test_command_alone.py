@@ -12,7 +12,7 @@ from planner.cli.main import build_app
 WHOLE = build_app()
 ALONE = (
     *("plan", "estimate", "throughput", "replan", "explain", "diff", "sensitivity", "emit", "check", "run", "shard"),
-    *("fleet", "goodput", "place", "diagnose", "sweep", "accuracy"),
+    *("fleet", "goodput", "place", "diagnose", "sweep", "accuracy", "towers"),
 )
 
 

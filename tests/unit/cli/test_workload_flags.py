@@ -50,16 +50,17 @@ def test_a_command_about_work_has_every_flag_of_it(command: Any) -> None:
 
 def test_every_field_of_a_workload_has_a_flag() -> None:
     said = KindFlags(
-        fp8_recipe="mxfp8", optimizer="sgd", optimizer_states="first=bf16", source_length=1, images=2, audio_clips=1,
-        routing="even", training="full", sequences="packed,mean=100", sample="81x480x832",
+        fp8_recipe="mxfp8", optimizer="sgd", optimizer_states="first=bf16", source_length=1, images="2",
+        audio_clips="1", routing="even", training="full", sequences="packed,mean=100", sample="81x480x832",
     ).said()  # fmt: skip
+    said |= KindFlags(images="mean:2", audio_clips="0:1+1:3").said()
     assert set(said) | OF_FILES_ALONE | {"precision"} == set(WorkKind.model_fields)
 
 
 def test_flags_become_the_workload() -> None:
     flags = WorkloadFlags(
         global_batch_size=8, sequence_length=1024, source_length=512, optimizer="adam_precision_aware",
-        optimizer_states="first=fp8,second=fp16", images=3,
+        optimizer_states="first=fp8,second=fp16", images="3",
     )  # fmt: skip
     found = read_workload(flags)
     assert (found.source_length, found.images_per_sample) == (512, 3)

@@ -48,6 +48,32 @@ test.each<[string, Workload]>([
   expect(JSON.parse(JSON.stringify(workloadOf(typedWorkload(said))))).toEqual(said);
 });
 
+test.each<[Workload["image_counts"], string]>([
+  [{ mean: 3.2 }, "mean:3.2"],
+  [
+    {
+      percentiles: [
+        [50, 1],
+        [99, 8],
+      ],
+    },
+    "p50:1+p99:8",
+  ],
+  [
+    {
+      histogram: [
+        [0, 120],
+        [1, 400],
+      ],
+    },
+    "0:120+1:400",
+  ],
+])("%j is shown as text that the service reads", (image_counts, text) => {
+  const typed = typedWorkload({ image_counts } as Workload);
+  expect(typed.workloadMore).toBe(`image_counts=${text}`);
+  expect(workloadOf(typed).image_counts).toBe(text);
+});
+
 test("text that is no document is sent and refused by the server", () => {
   expect(workloadOf({ ...NOTHING, routing: "zipf:x", sequences: "packed,mean=y" })).toMatchObject({
     routing: { kind: "zipf", exponent: "x" },
@@ -75,6 +101,8 @@ test("every field of a workload can be typed", () => {
       "gradient_dtype",
       "images_per_sample",
       "audio_clips_per_sample",
+      "image_counts",
+      "audio_clip_counts",
       "source_length",
       "sample",
       "dropout",

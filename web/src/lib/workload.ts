@@ -15,6 +15,8 @@ const MORE = {
   gradient_dtype: "fp32",
   images_per_sample: 0,
   audio_clips_per_sample: 0,
+  image_counts: null,
+  audio_clip_counts: null,
   source_length: null,
   sample: null,
   fp8_recipe: null,
@@ -53,9 +55,16 @@ export function typedWorkload(said: Partial<Workload>): TypedWorkload {
   };
 }
 
-/** Sides of a sample as `81x480x832`, which the service reads. */
+/** Sides of a sample as `81x480x832`, a distribution as `p50:1+p99:8`: the service reads both. */
 function shown(value: unknown): string {
-  return Array.isArray(value) ? value.join("x") : String(value);
+  if (Array.isArray(value)) return value.join("x");
+  return typeof value === "object" && value !== null ? countsText(value) : String(value);
+}
+
+function countsText(said: NonNullable<Workload["image_counts"]>): string {
+  if (said.mean != null) return `mean:${said.mean}`;
+  if (said.histogram) return said.histogram.map(([items, samples]) => `${items}:${samples}`).join("+");
+  return (said.percentiles ?? []).map(([at, items]) => `p${at}:${items}`).join("+");
 }
 
 function named(pair: string): [string, unknown] {

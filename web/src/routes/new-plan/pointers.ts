@@ -19,6 +19,8 @@ export const POINTERS = {
     "/workload/gradient_dtype",
     "/workload/images_per_sample",
     "/workload/audio_clips_per_sample",
+    "/workload/image_counts",
+    "/workload/audio_clip_counts",
     "/workload/source_length",
     "/workload/sample",
     "/workload/fp8_recipe",
