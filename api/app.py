@@ -7,14 +7,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from anyio import to_thread
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.responses import JSONResponse
 
 from api.access.hosts import HostGate
 from api.access.oidc.tokens import TokenVerifier
 from api.envelope import Envelope
+from api.http.head_requests import HeadAsGet
 from api.http.openapi import describe
 from api.http.problem_responses import add_handlers
+from api.http.query import only_known_parameters
 from api.jobs.board import JobBoard
 from api.routes import (
     accuracy,
@@ -27,6 +29,7 @@ from api.routes import (
     fleets,
     health,
     jobs,
+    labels,
     operations,
     pages,
     plans,
@@ -47,6 +50,7 @@ from planner.version import __version__
 ROUTERS = (
     plans.router,
     operations.operation_router(),
+    labels.router,
     emissions.router,
     estimates.router,
     elastic.router,
@@ -99,7 +103,9 @@ def create_app(settings: Settings, board: JobBoard | None = None, tracing: Traci
         redirect_slashes=False,
     )
     for router in ROUTERS:
-        app.include_router(router)
+        # A screen keeps what it shows in its address, and probes are asked as their tools like.
+        checks = [] if router in (pages.router, health.router) else [Depends(only_known_parameters)]
+        app.include_router(router, dependencies=checks)
     app.state.api_routes = [route for router in ROUTERS for route in router.routes]
 
     @app.get("/openapi.json", include_in_schema=False)
@@ -108,6 +114,7 @@ def create_app(settings: Settings, board: JobBoard | None = None, tracing: Traci
 
     add_handlers(app)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    app.add_middleware(HeadAsGet)
     app.add_middleware(HostGate, allowed=settings.allowed_hosts)
     # Added last, so outermost: what the gate refuses is counted and logged too.
     app.add_middleware(Envelope, metrics=metrics, tracing=traces)

@@ -5,7 +5,6 @@ Outermost of all layers, in plain ASGI: it sees requests that match no route and
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import time
@@ -15,12 +14,14 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.audit import STATE as BEGUN
+from api.access.auth import QUOTA
 from api.access.auth import STATE as CALLER
 from api.access.hosts import PROBES
+from api.http.problem_responses import CLIENT_GONE
 from api.telemetry.logs import CONTEXT, FIELDS
 from api.telemetry.metrics import Metrics
 from api.telemetry.tracing import Tracing
-from api.wire.problem_details import MEDIA_TYPE, plain_problem
+from api.wire.problem_details import MEDIA_TYPE, plain_problem, problem_bytes
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """A client's own id is kept if it is harmless in a log line."""
@@ -38,8 +39,6 @@ PAGE_POLICY = (
 )
 """Content-Security-Policy of answers that are data, and of pages: their own scripts, styles and API, nothing else."""
 
-CLIENT_GONE = 499
-"""Status of a request whose client left before the answer; never sent, only counted."""
 JOBS = "/v1/jobs/"
 
 log = logging.getLogger("meshwright.api")
@@ -80,6 +79,7 @@ class Envelope:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = _with_headers(message.get("headers", ()), said["request_id"])
+                message["headers"] += scope["state"].get(QUOTA, ())
                 location = _header(message["headers"], b"location")
             await send(message)
 
@@ -156,8 +156,7 @@ def _route(scope: Scope) -> str:
 
 
 async def _send_internal(send: Send, request_id: str) -> None:
-    problem = plain_problem(500, "a mistake of the service; its log has the details", request_id)
-    body = json.dumps(problem.model_dump(mode="json", exclude_none=True)).encode()
+    body = problem_bytes(plain_problem(500, "a mistake of the service; its log has the details", request_id))
     headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 500, "headers": headers})
     await send({"type": "http.response.body", "body": body})

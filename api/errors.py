@@ -8,6 +8,7 @@ MeshwrightError
 ├── NotAuthenticated            HTTP 401  no key or token, or one that does not count
 ├── ScopeMissing                HTTP 403  the key or token may not do this
 ├── OriginRefused               HTTP 403  a page of another site may change nothing
+├── BodyTooSlow                 HTTP 408  the body did not arrive in time
 ├── KeyInFlight                 HTTP 409  the first request with this Idempotency-Key is still running
 ├── PreconditionFailed          HTTP 412  If-Match names a version that is not the current one
 ├── BodyTooLarge                HTTP 413  more bytes than the limit
@@ -80,6 +81,13 @@ class KeyInFlight(RequestRefused):
 
     slug = "key-in-flight"
     http_status = 409
+
+
+class BodyTooSlow(RequestRefused):
+    """The body did not arrive in the time that the service waits for it."""
+
+    slug = "body-too-slow"
+    http_status = 408
 
 
 class PreconditionFailed(RequestRefused):

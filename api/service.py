@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from fastapi import Request
 
 from api.access.audit import Audit
 from api.access.auth import Authenticator
 from api.access.oidc.tokens import TokenVerifier
 from api.access.rates import Rates
+from api.access.streams import Streams
 from api.errors import ServiceBusy
 from api.jobs.board import JobBoard
 from api.planning.answers import Answers
@@ -23,10 +24,13 @@ from api.retention import Pruning
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.task_runner import TaskRunner
+from api.solving.turns import Turns
 from api.sweeps.driver import SweepDriver
 from api.telemetry.metrics import Metrics
 from planner.store.repository import Store
 from planner.store.service import ServiceStore
+
+STREAM_THREADS, PROBE_THREADS = 8, 2
 
 
 @dataclass(slots=True)
@@ -48,6 +52,12 @@ class Service:
     view_flights: Flights[bytes]
     jobs: JobBoard | None
     sweeps: SweepDriver | None
+    curve_turns: Turns
+    streams: Streams
+    stream_threads: CapacityLimiter
+    """Those that read events; many streams take nothing from other requests."""
+    probe_threads: CapacityLimiter
+    """Kept for probes, which are answered whatever else waits for the database."""
     draining: bool = False
 
     def board(self) -> JobBoard:
@@ -68,8 +78,10 @@ async def running(
 ) -> AsyncIterator[Service]:
     """A started service; its processes end with the block.  The store stays the caller's."""
     records = store.service()
-    searches = TaskRunner(settings.solver_processes, settings.solver_memory_bytes, metrics)
-    quick = TaskRunner(settings.quick_processes, settings.solver_memory_bytes, metrics)
+    searches, quick = (
+        TaskRunner(size, settings.solver_memory_bytes, metrics, settings.most_of_caller(size))
+        for size in (settings.solver_processes, settings.quick_processes)
+    )
     rates = Rates(settings.requests_per_s, settings.burst)
     service = Service(
         settings=settings,
@@ -87,6 +99,11 @@ async def running(
         view_flights=Flights(),
         jobs=jobs,
         sweeps=None if jobs is None else SweepDriver(store, jobs),
+        # One after the other: each uses every process.
+        curve_turns=Turns(1, 1),
+        streams=Streams(settings.streams, settings.streams_of_caller),
+        stream_threads=CapacityLimiter(STREAM_THREADS),
+        probe_threads=CapacityLimiter(PROBE_THREADS),
     )
     service.audit.start()
     pruning = Pruning(store, jobs, settings.retention)

@@ -38,6 +38,11 @@ class Settings(Document):
     profile_limit_bytes: int = Field(default=16 * MIB, gt=0, description="body limit of uploaded profiles")
     solver_processes: int = Field(default=2, ge=1, le=64, description="processes that search while a client waits")
     quick_processes: int = Field(default=1, ge=1, le=64, description="processes for estimates and what needs no search")
+    processes_of_caller: int | None = Field(
+        default=None,
+        ge=1,
+        description="of either kind, those that one caller may use at once; None = with authentication all but one",
+    )
     solver_memory_bytes: int = Field(default=8 * 2**30, gt=0, description="address space of each such process")
     agents: bool = Field(default=False, description="answer agents (Model Context Protocol) at /mcp")
     synchronous_s: float = Field(default=10.0, gt=0, description="a search that takes longer becomes a job")
@@ -48,8 +53,16 @@ class Settings(Document):
     most_cells: int = Field(default=1_000, gt=0, description="questions of one sweep")
     requests_per_s: float = Field(default=100.0, gt=0, description="sustained rate of one API key")
     burst: int = Field(default=400, gt=0, description="requests that a key may send at once")
+    streams: int = Field(default=200, ge=1, description="event streams that are open at once")
+    streams_of_caller: int = Field(default=32, ge=1, description="of them, those of one caller")
     cached_answers: int = Field(default=1_024, ge=0, description="answers kept in memory, by content")
     job_concurrency: int = Field(default=1, ge=0, description="jobs that the embedded worker runs at once; 0 = none")
+
+    def most_of_caller(self, processes: int) -> int:
+        """Of so many processes, those that one caller may use at once."""
+        if self.processes_of_caller is not None:
+            return min(self.processes_of_caller, processes)
+        return max(processes - 1, 1) if self.authentication else processes
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

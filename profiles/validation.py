@@ -91,7 +91,9 @@ def read_document(kind: type[D], data: Any, where: str, *, human_units: bool = F
         more = (_finding(kind, data, detail) for detail in _own_errors(error))
         findings.extend(finding for finding in more if finding.pointer not in spoiled)
         raise FindingsInvalid(findings, where) from None
-    require(findings, where)
+    from profiles.value_kinds import value_kinds
+
+    require([*findings, *value_kinds(data, document, quoted=False)], where)
     return document
 
 

@@ -35,6 +35,7 @@ class MemoryBoard:
         self._events: dict[str, list[JobEvent]] = {}
         self._requests: dict[str, PlanRequest] = {}
         self._keys: dict[tuple[str, str], str] = {}
+        self._waiting: dict[str, set[str]] = {}
         self._threads = ThreadPoolExecutor(1)
 
     def submit(self, request: PlanRequest, *, key: str | None, owner: str) -> JobRecord:
@@ -48,11 +49,13 @@ class MemoryBoard:
                 return self._jobs[known]
             for job_id, other in self._requests.items():
                 if other.content_hash() == content and self._jobs[job_id].status not in {"failed", "cancelled"}:
+                    self._waiting[job_id].add(owner)
                     return self._jobs[job_id]
             if self._counts().queued >= self._capacity:
                 raise QueueFull("too many jobs wait", retry_after_s=7)
             job_id = uuid.uuid4().hex
             self._requests[job_id] = request
+            self._waiting[job_id] = {owner}
             if key is not None:
                 self._keys[owner, key] = job_id
             self._jobs[job_id] = JobRecord(
@@ -97,19 +100,27 @@ class MemoryBoard:
         ]
         return tuple(kept[:limit])
 
-    def cancel(self, job_id: str) -> JobRecord:
+    def is_waiting(self, job_id: str, owner: str) -> bool:
+        """See ``JobBoard``."""
+        self.get(job_id)
+        return owner in self._waiting[job_id]
+
+    def cancel(self, job_id: str, owner: str | None = None) -> JobRecord:
         """See ``JobBoard``."""
         job = self.get(job_id)
         with self._lock:
+            self._waiting[job_id] -= self._waiting[job_id] if owner is None else {owner}
+            if self._waiting[job_id]:
+                return self._jobs[job_id]
             if job.status == "queued":
                 self._change(job_id, status="cancelled", cancel_requested=True, finished_at=datetime.now(UTC))
             elif job.status not in ENDED:
                 self._change(job_id, cancel_requested=True)
             return self._jobs[job_id]
 
-    def cancel_many(self, job_ids: Sequence[str]) -> tuple[JobRecord, ...]:
+    def cancel_many(self, job_ids: Sequence[str], owner: str | None = None) -> tuple[JobRecord, ...]:
         """See ``JobBoard``."""
-        return tuple(self.cancel(job_id) for job_id in job_ids)
+        return tuple(self.cancel(job_id, owner) for job_id in job_ids)
 
     def events(self, job_id: str, after: int = 0) -> tuple[JobEvent, ...]:
         """See ``JobBoard``."""
@@ -126,6 +137,16 @@ class MemoryBoard:
             for job_id in old[:most]:
                 del self._jobs[job_id], self._events[job_id], self._requests[job_id]
             return len(old[:most])
+
+    def forget_problem(self, problem_id: str) -> int:
+        """See ``JobBoard``."""
+        with self._lock:
+            jobs = [each for each in self._jobs.values() if each.problem_id == problem_id]
+            if any(each.status not in ENDED for each in jobs):
+                return 0
+            for each in jobs:
+                del self._jobs[each.id], self._events[each.id], self._requests[each.id]
+            return len(jobs)
 
     def counts(self) -> QueueCounts:
         """See ``JobBoard``."""

@@ -21,6 +21,7 @@ from api.access.api_keys import MARK, SCOPES, Scope, allows, is_good, split_key
 from api.access.oidc.tokens import TokenVerifier
 from api.access.rates import Rates
 from api.errors import NotAuthenticated, ScopeMissing
+from api.http.asking import ASKING
 from planner.store.records import ApiKeyRecord
 from planner.store.service import ServiceStore
 
@@ -30,6 +31,8 @@ MOST_REMEMBERED = 10_000
 OWNER_DIGITS = 32
 STATE = "caller"
 """Where a request's scope keeps who asks, for the log."""
+QUOTA = "quota"
+"""Where it keeps the headers that say what they may still ask."""
 
 bearer = HTTPBearer(
     auto_error=False,
@@ -91,6 +94,10 @@ class Authenticator:
         self._rates.take(found.owner)
         return found
 
+    def quota(self, caller: Caller) -> list[tuple[bytes, bytes]]:
+        """What the caller may still ask, as headers; none without authentication, where nobody is counted."""
+        return self._rates.headers(caller.owner) if self._required else []
+
     async def _of_key(self, text: str) -> Caller:
         parts = split_key(text)
         if parts is None:
@@ -138,6 +145,8 @@ def demands(scope: Scope) -> Callable[..., Awaitable[Caller]]:
         try:
             found = await authenticator.caller(request.headers.getlist("authorization"))
             request.scope["state"][STATE] = found
+            request.scope["state"][QUOTA] = authenticator.quota(found)
+            ASKING.set(found.owner)
             found.demand(scope)
         except (NotAuthenticated, ScopeMissing) as error:
             request.app.state.service.audit.refuse(request, error.http_status, found)

@@ -20,6 +20,14 @@ class Rates:
         self._clock = clock
         self._buckets: dict[str, tuple[float, float]] = {}
 
+    def headers(self, key: str) -> list[tuple[bytes, bytes]]:
+        """What a key may still ask, as answers say it (draft-ietf-httpapi-ratelimit-headers)."""
+        tokens, _ = self._buckets.get(key, (float(self._burst), 0.0))
+        full_s = math.ceil((self._burst - tokens) / self._rate_per_s)
+        policy = f'"key";q={self._burst};w={math.ceil(self._burst / self._rate_per_s)}'
+        said = f'"key";r={math.floor(tokens)};t={full_s}'
+        return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", said.encode())]
+
     def take(self, key: str) -> None:
         """Take one token.  Raises TooManyRequests with the seconds until the next one."""
         now = self._clock()

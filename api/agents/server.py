@@ -67,7 +67,7 @@ class _Served:
                     description=each.description,
                     input_schema=dict(each.schema),
                     annotations=types.ToolAnnotations(
-                        read_only_hint=each.only_reads, destructive_hint=False, idempotent_hint=True
+                        read_only_hint=each.only_reads, destructive_hint=each.removes, idempotent_hint=True
                     ),
                 )
                 for each in self.known.values()

@@ -61,6 +61,11 @@ class Tool:
         wrong = [name for name in arguments if name not in names]
         return f"{self.name} has no argument {', '.join(wrong)}; it takes {', '.join(names)}" if wrong else None
 
+    @property
+    def removes(self) -> bool:
+        """Whether something that is stored goes."""
+        return self.operation.method == "DELETE"
+
     def call(self, arguments: Mapping[str, Any]) -> ToolCall:
         """The request of these arguments."""
         path = self.operation.path

@@ -28,6 +28,8 @@ from planner.store.records import IdempotencyRecord
 
 SOURCE = "Meshwright-Source"
 POLL_AFTER_S = 2
+APPLIED = {"Preference-Applied": "respond-async"}
+"""RFC 7240, section 3: that a job is the answer because one was asked for."""
 
 
 def wants_job(prefer: str | None) -> bool:
@@ -50,8 +52,9 @@ class Asked:
 async def answer(service: Service, asked: Asked, *, join: bool) -> Response:
     """The response to a resolved question."""
     keyed = asked.keyed
+    applied = APPLIED if asked.as_job else {}
     if keyed is None:
-        return _response(await _outcome(service, asked))
+        return _response(await _outcome(service, asked), applied)
     record = await keyed.claim(join=join)
     if record is not None:
         return await replay(service, record)
@@ -71,7 +74,7 @@ async def answer(service: Service, asked: Asked, *, join: bool) -> Response:
     except BaseException:
         await keyed.failed()
         raise
-    return _response(outcome)
+    return _response(outcome, applied)
 
 
 async def replay(service: Service, record: IdempotencyRecord) -> Response:
@@ -123,5 +126,5 @@ async def _outcome(service: Service, asked: Asked) -> Answer | JobRecord:
     return job
 
 
-def _response(outcome: Answer | JobRecord) -> Response:
-    return plan_response(outcome) if isinstance(outcome, Answer) else job_response(outcome)
+def _response(outcome: Answer | JobRecord, applied: Mapping[str, str]) -> Response:
+    return plan_response(outcome) if isinstance(outcome, Answer) else job_response(outcome, applied)

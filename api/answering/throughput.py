@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from api.errors import RequestRefused, ServiceBusy
+from api.http.asking import ASKING
 from api.http.problem_responses import AnswerRefused
 from api.service import Service
 from api.solving.task_runner import TooLong
@@ -40,8 +41,26 @@ class _Row:
 
 
 async def throughput(service: Service, question: ThroughputQuestion) -> Throughput:
-    """The curve.  Raises RequestRefused for a question without rows, or with too many."""
+    """The curve.  Its budget begins with its turn: curves that stand side by side would spend each other's time.
+
+    Raises RequestRefused for a question without rows, or with too many, ServiceBusy where its turn does not come.
+    """
     rows = _rows(question, service.settings.most_counts)
+    wait_s, caller = service.settings.quick_s, ASKING.get()
+    try:
+        async with asyncio.timeout(wait_s):
+            await service.curve_turns.take(caller)
+    except TimeoutError:
+        raise ServiceBusy(
+            f"other curves took {wait_s:g} s", hint="ask again, or with a smaller budget_s", retry_after_s=5
+        ) from None
+    try:
+        return await _computed(service, question, rows)
+    finally:
+        service.curve_turns.give_back(caller)
+
+
+async def _computed(service: Service, question: ThroughputQuestion, rows: list[_Row]) -> Throughput:
     end_s = time.monotonic() + question.budget_s
     # Large allocations first: they fit, and are quick; a small one may need all the time that is left.
     order = sorted(rows, key=lambda row: -row.devices)

@@ -51,9 +51,10 @@ class StoredPlans:
 
     def _sent(self, operation: Operation[Q, A], method: Method, asked: Q, **more: Any) -> httpx.Response:
         """The response to the request of an operation: in the path what belongs there, the rest as query or body."""
-        parts = sent_parts(operation, asked, exclude_defaults=method == "GET")
+        in_query = method in {"GET", "DELETE"}
+        parts = sent_parts(operation, asked, exclude_defaults=in_query)
         words = {part: path_part(str(parts.pop(part)), _kind(operation, part)) for part in operation.path_parts}
-        sent: dict[str, Any] = {"params": parts} if method == "GET" else {"body": parts}
+        sent: dict[str, Any] = {"params": parts} if in_query else {"body": parts}
         return self._transport.send(method, operation.path.format(**words), **sent, **more)
 
     def get_plan(self, plan: str) -> Plan:

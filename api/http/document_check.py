@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from profiles.validation import Finding, FindingsInvalid, pointer_to
+from profiles.validation import Finding, FindingsInvalid, pointer_to, require
+from profiles.value_kinds import value_kinds
 
 M = TypeVar("M", bound=BaseModel)
 MOST_FINDINGS = 50
@@ -29,9 +30,11 @@ WORDS = {
 def checked_document(kind: type[M], data: Any) -> M:
     """The document.  Raises FindingsInvalid with every finding."""
     try:
-        return kind.model_validate(data)
+        made = kind.model_validate(data)
     except ValidationError as error:
         raise findings_error(error.errors(include_url=False, include_input=False, include_context=False)) from None
+    require(list(value_kinds(data, made, quoted=True))[:MOST_FINDINGS], "body")
+    return made
 
 
 def findings_error(errors: Sequence[ErrorDetails], prefix: str = "") -> FindingsInvalid:

@@ -51,6 +51,7 @@ TITLES = {
     403: "The key or token may not do this, or a page of another site asked",
     404: "There is no such thing",
     405: "The path does not know this method",
+    408: "The body did not arrive in time",
     409: "It contradicts what is there",
     412: "Another version is the current one",
     413: "The body is too large",
@@ -66,7 +67,7 @@ TITLES = {
 }
 ALWAYS = (400, 401, 403, 421, 422, 429, 500, 503, 507)
 """Every operation under /v1 can end so."""
-READS_BODY = (413, 415)
+READS_BODY = (408, 413, 415)
 
 DESCRIPTION = """Plans how a large model runs on a cluster: proved, explained, ready to launch.
 

@@ -14,11 +14,15 @@ The body that a route reads has its own clock (``request_body``).
 from __future__ import annotations
 
 import asyncio
+import sys
+from http import HTTPStatus
 from typing import Any, ClassVar
 
+import h11
 from pydantic import Field
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from api.wire.problem_details import MEDIA_TYPE, plain_problem, problem_bytes
 from profiles.document import Document
 
 
@@ -66,8 +70,27 @@ class PatientProtocol(H11Protocol):
             self._watch_answer()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is no HTTP."""
-        super().send_400_response(msg)
+        """What came is no HTTP, or more of it than a head may have."""
+        error = sys.exception()
+        status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else HTTPStatus.BAD_REQUEST
+        known = {HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: f"longer than {self.limits.head_bytes:,} bytes together"}
+        self._refuse(status, f"the request's line and headers are {known.get(HTTPStatus(status), 'no HTTP/1.1')}")
+
+    def _refuse(self, status: int, detail: str) -> None:
+        """Answer what never became a request, and end the connection."""
+        content = problem_bytes(plain_problem(status, detail))
+        headers = [
+            (b"content-type", MEDIA_TYPE.encode()),
+            (b"content-length", str(len(content)).encode()),
+            (b"connection", b"close"),
+        ]
+        events = (
+            h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase.encode()),
+            h11.Data(data=content),
+            h11.EndOfMessage(),
+        )
+        self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
+        self.transport.close()
         self._watch_answer()
 
     def pause_writing(self) -> None:
@@ -103,7 +126,14 @@ class PatientProtocol(H11Protocol):
 
     def _too_slow(self) -> None:
         self._head_timer = None
-        if not self._serves():
+        if self._serves():
+            return
+        begun, _ = self.conn.trailing_data
+        if begun and self.conn.our_state is h11.IDLE:
+            self._refuse(
+                HTTPStatus.REQUEST_TIMEOUT, f"the request's head was not there within {self.limits.head_s:g} s"
+            )
+        else:
             self._end()
 
     def _end(self) -> None:

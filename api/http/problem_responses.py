@@ -8,14 +8,18 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from api.http.document_check import findings_error
+from api.http.head_requests import answers_head
 from api.wire.problem_details import MEDIA_TYPE, Finding, ProblemDetails, plain_problem, problem_details
 from profiles.errors import MeshwrightError
 
+CLIENT_GONE = 499
+"""Status of a request whose client left before the answer; never sent, only counted."""
 RETRY_AFTER_S = 5
 """When the database or the service is away; what comes back in a second is answered in the next try."""
 
@@ -35,6 +39,7 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(AnswerRefused, _refused)  # type: ignore[arg-type]
     app.add_exception_handler(RequestValidationError, _parameters)  # type: ignore[arg-type]
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
+    app.add_exception_handler(ClientDisconnect, _gone)  # type: ignore[arg-type]
 
 
 def problem_response(problem: ProblemDetails, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -59,6 +64,11 @@ async def _refused(request: Request, error: AnswerRefused) -> JSONResponse:
     if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers.setdefault("Retry-After", str(RETRY_AFTER_S))
     return problem_response(problem, headers)
+
+
+async def _gone(request: Request, error: ClientDisconnect) -> Response:
+    """Nobody reads it; the log and the counters do."""
+    return Response(status_code=CLIENT_GONE)
 
 
 async def _parameters(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -91,7 +101,7 @@ def _methods(request: Request) -> list[str]:
         match, _ = route.matches(request.scope)
         if match is not Match.NONE:
             found |= set(getattr(route, "methods", None) or ())
-    return sorted(found)
+    return sorted(found | ({"HEAD"} if "GET" in found and answers_head(request.url.path) else set()))
 
 
 def _headers(error: MeshwrightError) -> dict[str, str]:

@@ -12,7 +12,7 @@ from anyio import fail_after
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 
-from api.errors import BodyTooLarge, MediaTypeRefused, RequestRefused
+from api.errors import BodyTooLarge, BodyTooSlow, MediaTypeRefused, RequestRefused
 from api.http.document_check import checked_document
 from api.http.json_body import parse_json
 
@@ -47,7 +47,9 @@ async def read_body(request: Request, limit_bytes: int) -> bytes:
                     raise _too_large(limit_bytes)
                 pieces.append(piece)
     except TimeoutError:
-        raise RequestRefused("the body came too slowly", where="body", hint="send it without pauses") from None
+        raise BodyTooSlow(
+            f"the body was not there within {body_s:g} s", where="body", hint="send it without pauses"
+        ) from None
     except ClientDisconnect:
         raise RequestRefused("the connection ended inside the body", where="body", hint="send it again") from None
     return b"".join(pieces)

@@ -66,11 +66,18 @@ class JobBoard(Protocol):
         """Jobs, newest first; ``before`` is the id of the last job already seen."""
         ...
 
-    def cancel(self, job_id: str) -> JobRecord:
-        """Ask the job to end; harmless for one that has ended.  It keeps its best plan so far."""
+    def is_waiting(self, job_id: str, owner: str) -> bool:
+        """Whether ``owner`` asked for the job, first or later, and has not cancelled."""
         ...
 
-    def cancel_many(self, job_ids: Sequence[str]) -> tuple[JobRecord, ...]:
+    def cancel(self, job_id: str, owner: str | None = None) -> JobRecord:
+        """``owner`` waits no longer for the job; when nobody does it is asked to end.  None: it ends for everybody.
+
+        Harmless for a job that has ended.  It keeps its best plan so far.
+        """
+        ...
+
+    def cancel_many(self, job_ids: Sequence[str], owner: str | None = None) -> tuple[JobRecord, ...]:
         """The same for many, as they then stand, in any order; unknown ones are passed over."""
         ...
 
@@ -80,6 +87,10 @@ class JobBoard(Protocol):
 
     def forget(self, before: datetime, most: int) -> int:
         """Remove at most so many jobs that ended before ``before``, and keys as old; returns how many jobs."""
+        ...
+
+    def forget_problem(self, problem_id: str) -> int:
+        """Remove the ended jobs of a question whose plan is gone, unless one is under way; how many."""
         ...
 
     def counts(self) -> QueueCounts:

@@ -3,7 +3,8 @@
 DBOS's system database is the only truth; the board holds no state.  A job is a durable workflow on a queue, its id is
 made of its content (``api.jobs.identity``), and one transaction makes it durable (``api.jobs.submission``).
 
-Cancelling: a waiting job is taken off the queue.  A running one gets a note on its row; its worker reads it within a
+Cancelling ends one caller's interest; the job ends with the last (``api.jobs.waiting``).  A waiting job is then taken
+off the queue.  A running one gets a note on its row; its worker reads it within a
 second, ends the search and keeps the best plan.
 """
 
@@ -11,18 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from dbos import WorkflowStatus
 from dbos import error as dbos_error
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from api.jobs.board import PlanRequest
 from api.jobs.group_commit import GroupCommit
 from api.jobs.identity import generation_of
 from api.jobs.queue_gate import QueueGate, QueueLimits
-from api.jobs.queue_sql import read_load, read_old, read_old_keys, read_page, read_workers
+from api.jobs.queue_sql import read_load, read_of_problem, read_old, read_old_keys, read_page, read_workers
 from api.jobs.records import STREAM, job_events, job_record
 from api.jobs.submission import KEYS, Submission
 from api.jobs.system_database import (
@@ -32,6 +34,7 @@ from api.jobs.system_database import (
     prepare_system_database,
     system_database_url,
 )
+from api.jobs.waiting import end, is_waiting, leave
 from api.wire.jobs import ENDED, JobEvent, JobRecord, JobStatus, QueueCounts
 from planner.store import software_signature
 from planner.store.errors import StoreReadOnly
@@ -115,27 +118,32 @@ class DbosBoard:
                 last = page[-1]
         return tuple(found[:limit])
 
-    def cancel(self, job_id: str) -> JobRecord:
-        """Ask the job to end; harmless for one that has ended."""
+    def is_waiting(self, job_id: str, owner: str) -> bool:
+        """Whether ``owner`` waits for the job.  Raises NotFound."""
+        with translated(self._url):
+            row = self._known(job_id)
+        return is_waiting(row.attributes or {}, row.authenticated_user or "", owner)
+
+    def cancel(self, job_id: str, owner: str | None = None) -> JobRecord:
+        """End an interest in the job, and the job when it was the last one; harmless for one that has ended."""
         with translated(self._url):
             record = job_record(self._known(job_id))
             if record.status in ENDED:
                 return record
-            self._client.update_workflow_attributes(job_id, {"cancel_requested": True}, merge=True)
-            if record.status == "queued":
+            if self._commits.run(partial(_given_up, job_id, owner)) and record.status == "queued":
                 self._client.cancel_workflow(job_id)
             return self.get(job_id)
 
-    def cancel_many(self, job_ids: Sequence[str]) -> tuple[JobRecord, ...]:
-        """The same for many; those that wait are taken off the queue in one statement."""
+    def cancel_many(self, job_ids: Sequence[str], owner: str | None = None) -> tuple[JobRecord, ...]:
+        """The same for many; those that nobody waits for any more leave the queue in one statement."""
         states = {record.id: record.status for record in self.get_many(job_ids)}
-        waiting = [job for job, status in states.items() if status == "queued"]
+        open_jobs = [job for job, status in states.items() if status not in ENDED]
         with translated(self._url):
-            for portion in _portions(waiting):
-                self._client.cancel_workflows(portion)
-        for job, status in states.items():
-            if status == "running":
-                self.cancel(job)
+            for portion in _portions(open_jobs):
+                given_up = self._commits.run(partial(_all_given_up, portion, owner))
+                waiting = [job for job in given_up if states[job] == "queued"]
+                if waiting:
+                    self._client.cancel_workflows(waiting)
         return self.get_many(list(states))
 
     def events(self, job_id: str, after: int = 0) -> tuple[JobEvent, ...]:
@@ -160,6 +168,14 @@ class DbosBoard:
             self._delete(jobs)
             while keys := self._old_keys(before, most):
                 self._delete(keys)
+        return len(jobs)
+
+    def forget_problem(self, problem_id: str) -> int:
+        """Remove the ended jobs of a question, unless one is under way: jobs of one content are counted."""
+        with translated(self._url):
+            with self._engine.connect() as connection:
+                jobs = read_of_problem(connection, problem_id)
+            self._delete(jobs)
         return len(jobs)
 
     def _old_keys(self, before: datetime, most: int) -> list[str]:
@@ -209,6 +225,15 @@ class DbosBoard:
             # The job's row is gone since it was read: retention removed it.
             return []
         return values
+
+
+def _given_up(job: str, owner: str | None, connection: Connection) -> bool:
+    """Whether the job is to end now: ``owner`` was the last who waits, or it ends for everybody (None)."""
+    return end(connection, job) if owner is None else leave(connection, job, owner)
+
+
+def _all_given_up(jobs: Sequence[str], owner: str | None, connection: Connection) -> list[str]:
+    return [job for job in jobs if _given_up(job, owner, connection)]
 
 
 def _portions(job_ids: Sequence[str]) -> Iterator[list[str]]:

@@ -81,6 +81,21 @@ def read_old(connection: Connection, before: datetime, limit: int) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
+def read_of_problem(connection: Connection, problem_id: str) -> list[str]:
+    """Ended jobs of a question; none while another job of the same content waits or runs."""
+    table, content = status_table(connection.engine), f"substr(workflow_uuid, 1, {CONTENT_DIGITS})"
+    sqlite = connection.engine.dialect.name == "sqlite"
+    said = "json_extract(attributes, '$.problem_id')" if sqlite else "attributes ->> 'problem_id'"
+    rows = connection.execute(
+        text(
+            f"SELECT workflow_uuid FROM {table} WHERE name = :program AND {said} = :problem AND {content} NOT IN"
+            f" (SELECT {content} FROM {table} WHERE name = :program AND status NOT IN {_ENDED})"
+        ),
+        {"program": PROGRAM, "problem": problem_id},
+    )
+    return [str(row[0]) for row in rows]
+
+
 def read_old_keys(connection: Connection, queue: str, before: datetime, limit: int) -> list[str]:
     """Keys of ``queue`` that were taken before ``before``, oldest first."""
     table = status_table(connection.engine)

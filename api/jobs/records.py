@@ -17,6 +17,7 @@ from dbos import WorkflowStatus
 
 from api.errors import JobFailure, WorkerLost
 from api.jobs.outcome import MOST_ATTEMPTS, Outcome
+from api.jobs.waiting import CANCELLED, num_waiting
 from api.wire.jobs import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, JobSubject
 from api.wire.problem_details import ProblemDetails, problem_details
 
@@ -54,7 +55,8 @@ def job_record(row: WorkflowStatus) -> JobRecord:
         finished_at=_moment(row.completed_at) if status in ENDED else None,
         attempts=outcome.attempt if outcome else _attempts(row, notes),
         progress=JobProgress.model_validate(progress) if progress else WAITING,
-        cancel_requested=bool(notes.get("cancel_requested", False)) or status == "cancelled",
+        cancel_requested=bool(notes.get(CANCELLED, False)) or status == "cancelled",
+        num_waiting=num_waiting(notes, row.authenticated_user or ""),
         result_kind=outcome.result_kind if outcome else "none",
         result_plan_id=outcome.plan_id if outcome else None,
         error=outcome.error if outcome else _failure(row),

@@ -6,7 +6,6 @@ row and the job's.  The first insert of an id wins; whoever comes second finds i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +19,7 @@ from api.jobs.identity import content_of, generation_of, job_id, key_id
 from api.jobs.queue_gate import QueueGate
 from api.jobs.records import WAITING
 from api.jobs.system_database import APPLICATION_VERSION, PROGRAM, QUEUE, status_table
+from api.jobs.waiting import ALIVE, CANCELLED, is_waiting, join, parsed, waits
 from api.telemetry.tracing import traceparent
 from api.wire.jobs import JobRecord, JobSubject
 
@@ -30,7 +30,6 @@ GENERATIONS = 8
 _MIDDLE_URGENCY = 101
 """DBOS serves small numbers first and takes none below 1 (``dbos._context.MinPriority``): priority 100 -> 1,
 -100 -> 201."""
-_ALIVE = frozenset({"ENQUEUED", "DELAYED", "PENDING"})
 
 
 class Submission:
@@ -55,6 +54,8 @@ class Submission:
         if self.key in rows:
             job = self._kept(rows[self.key][1])
             if job in rows or self._status(connection, job):
+                # One that has ended, or is being ended, stays what became of the key.
+                self._joins(connection, job)
                 return job
         else:
             job, there = self._newest(connection, rows, read)
@@ -100,13 +101,27 @@ class Submission:
         if not jobs:
             return job_id(self.content, 1), False
         newest = max(jobs, key=generation_of)
-        if self._status(connection, newest) in _ALIVE or read(newest).status == "succeeded":
+        if self._joins(connection, newest) or read(newest).status == "succeeded":
             return newest, True
         return job_id(self.content, generation_of(newest) + 1), False
 
+    def _joins(self, connection: Connection, job: str) -> bool:
+        """Wait for a job like those who asked before; False where it has ended or is being ended."""
+        row = connection.execute(
+            text(
+                f"SELECT status, attributes, authenticated_user FROM {status_table(connection.engine)}"
+                " WHERE workflow_uuid = :job"
+            ),
+            {"job": job},
+        ).one()
+        notes = parsed(row[1])
+        if row[0] not in ALIVE or notes.get(CANCELLED):
+            return False
+        return is_waiting(notes, row[2] or "", self.owner) or join(connection, job, self.owner)
+
     def _kept(self, notes: Any) -> str:
         """The job that the key got.  Raises KeyReused."""
-        data = _parsed(notes)
+        data = parsed(notes)
         if data["content"] != self.content:
             raise KeyReused(
                 "this key belongs to another request",
@@ -157,6 +172,7 @@ class Submission:
                     "problem_id": self.problem_id,
                     "subject": self.subject.model_dump(mode="json"),
                     "traceparent": self.traceparent,
+                    waits(self.owner): True,
                 },
             },
             self.body,
@@ -182,9 +198,3 @@ class Submission:
             created_at=datetime.fromtimestamp(int(row[0]) / 1000, UTC),
             progress=WAITING,
         )
-
-
-def _parsed(notes: Any) -> dict[str, Any]:
-    """Notes as PostgreSQL (parsed) or SQLite (text) give them."""
-    data: dict[str, Any] = json.loads(notes) if isinstance(notes, str | bytes) else notes
-    return data

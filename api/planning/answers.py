@@ -50,7 +50,7 @@ class Answers:
         self._pool = pool
         self._metrics = metrics
         self._settings = settings
-        self._flights: Flights[Answer] = Flights()
+        self._flights: Flights[Answer] = Flights(goes_on=True)
         self._recent: RecentAnswers[Answer] = RecentAnswers(settings.cached_answers)
 
     async def known(self, request: PlanRequest) -> Answer | None:
@@ -95,6 +95,10 @@ class Answers:
             return found
         text = await to_thread.run_sync(self._store.plan_text, plan_id)
         return self._keep(text.plan_id, text, "database")
+
+    def forget(self, plan_id: str) -> None:
+        """A plan is gone: neither its id nor its question is answered from memory."""
+        self._recent.forget(lambda answer: answer.plan_id == plan_id)
 
     async def _search(self, request: PlanRequest) -> Answer:
         start_s = time.perf_counter()

@@ -16,12 +16,14 @@ from api.http.openapi import problems, reads
 from api.http.request_body import read_document, read_json
 from api.planning.resolving import catalogue_cluster, catalogue_model
 from api.routes.named_documents import (
+    REMOVED,
     SHOWN,
     STORED,
     Shelf,
     StoredName,
     expected_version,
     put_document,
+    remove_document,
     shown_document,
 )
 from api.routes.operations import add_operation
@@ -30,7 +32,7 @@ from api.wire.questions import ProfileName
 from planner.model.builtin import builtin_models
 from planner.operations.clusters import GET_CLUSTER
 from planner.operations.models import GET_MODEL
-from planner.operations.named import Listing, NamedView
+from planner.operations.named import Listing, NamedView, RemovedName
 from profiles.catalogue import builtin_clusters, load_device
 from profiles.document import Document
 
@@ -119,6 +121,28 @@ async def put_profile(request: Request, name: StoredName, caller: Admin) -> Resp
         return reference_of(find_profile(question.profile_id))
 
     return await put_document(request, caller, PROFILES, name, await to_thread.run_sync(reference), expected)
+
+
+def _removes(shelf: Shelf) -> None:
+    """The route that removes a name of a shelf."""
+
+    async def remove(request: Request, name: StoredName, caller: Admin) -> Response:
+        return await remove_document(request, caller, shelf, name)
+
+    router.add_api_route(
+        f"{shelf.path}/{{name}}",
+        remove,
+        methods=["DELETE"],
+        name=f"delete_{shelf.kind}",
+        summary=f"Remove a {shelf.kind} that is stored under a name, with its versions",
+        description="Plans that were made of it stay.  Demands If-Match.",
+        response_model=RemovedName,
+        responses=REMOVED,
+    )
+
+
+for _shelf in (MODELS, CLUSTERS, PROFILES):
+    _removes(_shelf)
 
 
 def _mapping(data: Any, name: str) -> dict[str, Any]:

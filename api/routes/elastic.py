@@ -14,6 +14,7 @@ from api.access.auth import Caller, Planner
 from api.answering.plan_response import Asked, answer, wants_job
 from api.answering.throughput import throughput
 from api.errors import ServiceBusy
+from api.http.departures import while_connected
 from api.http.problem_responses import AnswerRefused
 from api.http.request_body import read_document
 from api.jobs.board import PlanRequest
@@ -46,7 +47,7 @@ async def create_throughput(request: Request, caller: Planner) -> Throughput:
     service = service_of(request)
     question = await read_document(request, ThroughputQuestion, service.settings.body_limit_bytes)
     await service.audit.begin(request, caller)
-    return await throughput(service, question)
+    return await while_connected(request, throughput(service, question))
 
 
 async def replan_plan(

@@ -17,6 +17,7 @@ from api.answering.plan_response import job_response
 from api.answering.plan_there import Wanted, known_there, planned_there, wanted_files
 from api.answering.views import sent_view, view_of
 from api.http.archive import zip_of
+from api.http.departures import while_connected
 from api.http.openapi import problems
 from api.http.request_body import read_document
 from api.routes.launch_parameters import launch_settings, settings_of
@@ -142,7 +143,7 @@ async def _read(  # the parts of one question
             where="backend",
             hint="POST to /v1/plans/{plan}/emissions plans it there and answers with the files",
         )
-    content = await _content(service, wanted, found, launcher.value, settings)
+    content = await while_connected(request, _content(service, wanted, found, launcher.value, settings))
     if form == "json" or (form is None and "application/zip" not in request.headers.get("accept", "")):
         # What is stored for another back-end may become a better plan; a plan's own files stay.
         return await sent_view(request, plan if wanted.there is None else "", content, vary=True)

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 
 from api.access.auth import Planner, Reader
 from api.errors import ServiceBusy
+from api.http.departures import while_connected
 from api.http.document_check import checked_document
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document, read_json
@@ -40,7 +41,8 @@ async def create_estimate(request: Request, caller: Planner) -> Response:
     content = service.views.get(key)
     if content is None:
         try:
-            content = await service.quick.run(ESTIMATE.task, payload, service.settings.quick_s)
+            work = service.quick.run(ESTIMATE.task, payload, service.settings.quick_s)
+            content = await while_connected(request, work)
         except TooLong:
             raise ServiceBusy("the estimate takes too long", hint="ask for a smaller model or cluster") from None
         service.views.keep(key, content)

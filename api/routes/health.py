@@ -36,7 +36,7 @@ async def livez() -> Health:
 async def readyz(request: Request, response: Response) -> Health:
     """Database, schema and queue; 503 while any of them is not well, or while the service drains."""
     service = service_of(request)
-    checks = await to_thread.run_sync(_checks, service)
+    checks = await to_thread.run_sync(_checks, service, limiter=service.probe_threads)
     if service.draining:
         checks["service"] = "draining"
     ok = all(value in {"ok", "none"} or value.isdigit() for value in checks.values())
@@ -52,7 +52,7 @@ async def readyz(request: Request, response: Response) -> Health:
 async def metrics(request: Request) -> Response:
     """Requests, searches, answers by source, the queue."""
     service = service_of(request)
-    await to_thread.run_sync(_checks, service)
+    await to_thread.run_sync(_checks, service, limiter=service.probe_threads)
     return Response(service.metrics.page(), media_type=MEDIA_TYPE)
 
 

@@ -6,11 +6,13 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from api.access.auth import Planner, Reader
 from api.http.conditional import REVALIDATE, content_tag, etag, not_modified
@@ -64,13 +66,20 @@ async def get_job(request: Request, job: JobId, caller: Reader) -> Response:
     )
 
 
-@router.post("/{job}:cancel", summary="End a job; its best plan so far is kept", responses=problems(404))
+@router.post("/{job}:cancel", summary="Wait no longer for a job; the last who does ends it", responses=problems(404))
 async def cancel_job(request: Request, job: JobId, caller: Planner) -> JobRecord:
-    """Takes effect within seconds; harmless for a job that has ended."""
+    """Equal questions share a job: it goes on while another caller waits (`num_waiting`), and keeps its best plan.
+
+    A job of others is ended by a key with the scope `admin` only, and then for everybody.  Takes effect within seconds;
+    harmless for a job that has ended.
+    """
     service = service_of(request)
     board = service.board()
+    mine = await to_thread.run_sync(board.is_waiting, job, caller.owner)
+    if not mine:
+        caller.demand("admin")
     await service.audit.begin(request, caller)
-    return await to_thread.run_sync(board.cancel, job)
+    return await to_thread.run_sync(board.cancel, job, caller.owner if mine else None)
 
 
 @router.get(
@@ -95,18 +104,32 @@ async def watch_job(
     service = service_of(request)
     board = service.board()
     await to_thread.run_sync(board.get, job)
+    service.streams.check(caller.owner)
     said = last_event_id or ""
     after = int(said) if said.isascii() and said.isdigit() and len(said) <= LONGEST_ID else 0
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_stream(service, board, job, after), media_type="text/event-stream", headers=headers)
+    response = _Stream(_events(service, board, job, after), media_type="text/event-stream", headers=headers)
+    response.opened = service.streams.opened(caller.owner)
+    return response
 
 
-async def _stream(service: Service, board: JobBoard, job_id: str, after: int) -> AsyncIterator[bytes]:
-    spoke_s = time.monotonic()
+class _Stream(StreamingResponse):
+    """A stream that is counted while it is being sent."""
+
+    opened: AbstractContextManager[None] = nullcontext()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        with self.opened:
+            await super().__call__(scope, receive, send)
+
+
+async def _events(service: Service, board: JobBoard, job_id: str, after: int) -> AsyncIterator[bytes]:
+    spoke_s, threads = time.monotonic(), service.stream_threads
     while True:
-        ended = (await to_thread.run_sync(board.get, job_id)).status in ENDED
+        ended = (await to_thread.run_sync(board.get, job_id, limiter=threads)).status in ENDED
         # Read after the status: what happened before the end is in here.
-        events = await to_thread.run_sync(board.events, job_id, after)
+        events = await to_thread.run_sync(board.events, job_id, after, limiter=threads)
         for event in events:
             after, spoke_s = event.seq, time.monotonic()
             yield _sse(event)

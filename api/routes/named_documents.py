@@ -19,14 +19,15 @@ from api.http.openapi import problems
 from api.service import Service, service_of
 from api.wire.questions import NAME_PATTERN
 from planner.errors import Conflict, NotFound
-from planner.operations.named import NamedView, unversioned
+from planner.operations.named import NamedView, RemovedName, unversioned
 from profiles.document import Document
 
 Kind = Literal["model", "cluster", "profile", "accuracy"]
 StoredName = Annotated[str, Path(pattern=NAME_PATTERN)]
 SHOWN: dict[int | str, dict[str, Any]] = {304: {"description": "The client's copy is good"}, **problems(404)}
 STORED = problems(404, 409, 412, 428, body=True)
-"""The ``responses`` of an operation that shows a named document, and of one that stores it."""
+REMOVED = problems(404, 409, 412, 428)
+"""The ``responses`` of an operation that shows a named document, of one that stores it, and of one that removes it."""
 RESERVED = frozenset({"none", "auto"})
 
 
@@ -60,6 +61,18 @@ async def put_document(  # who, where, what, instead of what
     view = await to_thread.run_sync(_named, service, shelf, name)
     headers = {"ETag": etag(view.sha)}
     return Response(view.model_dump_json(), media_type="application/json", headers=headers)
+
+
+async def remove_document(request: Request, caller: Caller, shelf: Shelf, name: str) -> Response:
+    """Remove the name; plans of it stay.  Raises NotFound, Conflict, PreconditionMissing, PreconditionFailed."""
+    service, expected = service_of(request), expected_version(request, shelf, name)
+    await service.audit.begin(request, caller)
+    try:
+        count = await to_thread.run_sync(service.records.remove_named, shelf.kind, name, expected)
+    except Conflict as error:
+        raise PreconditionFailed(error.what, where=error.where, hint=error.hint) from None
+    removed = RemovedName(name=name, versions=count)
+    return Response(removed.model_dump_json(), media_type="application/json")
 
 
 async def shown_document(request: Request, shelf: Shelf, name: str) -> Response:

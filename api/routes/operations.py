@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse
 from api.access.auth import Admin, Planner, Reader
 from api.answering.views import sent_view, view_of
 from api.errors import RequestRefused
+from api.http.departures import while_connected
 from api.http.document_check import checked_document
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
@@ -121,7 +122,8 @@ def _parameters(operation: Operation[Any, Any]) -> Iterator[Parameter]:
 async def _view(request: Request, service: Service, operation: Operation[Any, Any], asked: Any) -> Response:
     text = await to_thread.run_sync(service.store.plan_text, asked.plan)
     parameters = asked.model_dump(mode="json", exclude={"plan"})
-    content = await view_of(service, text, operation.task, parameters, searches=operation.searches(asked))
+    view = view_of(service, text, operation.task, parameters, searches=operation.searches(asked))
+    content = await while_connected(request, view)
     if operation.answer is str:
         headers = {"Content-Disposition": f'attachment; filename="plan-{text.plan_id[:12]}.html"'}
         return Response(content, media_type="text/html", headers=headers)

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Request, Response
 
-from api.access.auth import Caller, Planner, Reader
+from api.access.auth import Admin, Caller, Planner, Reader
 from api.answering.plan_response import Asked, answer, plan_response, wants_job
 from api.answering.views import FULL_ID
+from api.errors import ScopeMissing
 from api.http.conditional import FOR_EVER, REVALIDATE, etag, not_modified
 from api.http.document_check import checked_document
 from api.http.json_body import parse_json
@@ -23,8 +24,9 @@ from api.service import Service, service_of
 from api.wire.jobs import JobRecord
 from api.wire.questions import PlanQuestion
 from api.wire.views import PlanAnswer
+from planner.operations.operation import Session
 from planner.operations.plan import PLAN
-from planner.operations.plans import GET_PLAN
+from planner.operations.plans import DELETE_PLAN, GET_PLAN, RemovedPlanView
 from profiles.catalogue import builtin_clusters
 from profiles.document import canonical_json
 
@@ -65,6 +67,7 @@ async def create_plan(
     if key is None and (known := service.answers.spelt(spelling)) is not None:
         return plan_response(known)
     question = checked_document(PlanQuestion, parse_json(body))
+    check_priority(caller, question)
     keyed = None if key is None else keyed_request(service, caller, HEADER_SPACE + key, question)
     resolved = await to_thread.run_sync(service.resolver.plan_request, question)
     asked = Asked(caller, resolved, keyed, as_job, partial(service.audit.begin, request, caller))
@@ -72,6 +75,16 @@ async def create_plan(
     if means_the_same_for_ever(question):
         service.answers.spell(spelling, resolved)
     return response
+
+
+def check_priority(caller: Caller, question: PlanQuestion) -> None:
+    """Who may not decide for others overtakes nobody.  Raises ScopeMissing."""
+    if question.priority > 0 and "admin" not in caller.scopes:
+        raise ScopeMissing(
+            "a priority above 0 overtakes the jobs of others",
+            scope="admin",
+            hint="leave priority out, or ask with the scope admin",
+        )
 
 
 def keyed_request(service: Service, caller: Caller, key: str, question: PlanQuestion) -> KeyedRequest:
@@ -102,7 +115,22 @@ async def get_plan(request: Request, plan: PlanReference, caller: Reader) -> Res
     return Response(found.content, media_type="application/json", headers=headers)
 
 
+async def delete_plan(request: Request, plan: PlanReference, caller: Admin) -> Response:
+    """What this process remembers of it goes too."""
+    service = service_of(request)
+    found = await to_thread.run_sync(service.store.resolve, plan)
+    await service.audit.begin(request, caller)
+    session = Session(service.store.get_plan, lambda: service.store)
+    removed = await to_thread.run_sync(DELETE_PLAN.work, session, DELETE_PLAN.request(plan=found))
+    service.answers.forget(found)
+    if service.jobs is not None:
+        # A job that succeeded would answer the same question with a plan that is gone.
+        await to_thread.run_sync(service.jobs.forget_problem, removed.problem_id)
+    return Response(removed.model_dump_json(), media_type="application/json")
+
+
 add_operation(router, PLAN, create_plan, shown=PlanAnswer, reads_body=PlanQuestion, responses=PLANNED, example=EXAMPLE)
 add_operation(
     router, GET_PLAN, get_plan, shown=PlanAnswer, responses={304: {"description": "The client's copy is good"}}
 )
+add_operation(router, DELETE_PLAN, delete_plan, shown=RemovedPlanView)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from api.access.auth import Planner
 from api.errors import ServiceBusy
+from api.http.departures import while_connected
 from api.http.request_body import read_document
 from api.planning.resolving import Resolver, checked_constraints, checked_workload
 from api.routes.operations import add_operation
@@ -31,7 +32,8 @@ async def create_pools_plan(request: Request, caller: Planner) -> Response:
     limit_s = service.settings.synchronous_s
     asked = await to_thread.run_sync(lambda: resolved(service.resolver, question, SPARE * limit_s))
     try:
-        content = await service.searches.run(POOLS.task, asked.model_dump(mode="json"), limit_s)
+        work = service.searches.run(POOLS.task, asked.model_dump(mode="json"), limit_s)
+        content = await while_connected(request, work)
     except TooLong:
         raise ServiceBusy(
             f"the search takes longer than {limit_s:g} s", hint="pin fields, or ask for fewer devices"

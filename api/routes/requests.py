@@ -14,7 +14,7 @@ from api.http.document_check import checked_document
 from api.http.json_body import parse_json
 from api.http.openapi import problems, reads
 from api.http.request_body import read_body
-from api.routes.plans import EXAMPLE, PLANNED, Prefer, keyed_request
+from api.routes.plans import EXAMPLE, PLANNED, Prefer, check_priority, keyed_request
 from api.service import Service, service_of
 from api.wire.problem_details import ProblemDetails
 from api.wire.questions import PlanQuestion
@@ -44,6 +44,7 @@ async def put_request(
     service = service_of(request)
     body = await read_body(request, service.settings.body_limit_bytes)
     question = checked_document(PlanQuestion, parse_json(body))
+    check_priority(caller, question)
     keyed = keyed_request(service, caller, SPACE + request_id, question)
     resolved = await to_thread.run_sync(service.resolver.plan_request, question)
     asked = Asked(caller, resolved, keyed, wants_job(prefer), partial(service.audit.begin, request, caller))

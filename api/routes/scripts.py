@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request, Response
 
 from api.access.auth import Reader
 from api.errors import ServiceBusy
+from api.http.departures import while_connected
 from api.http.request_body import read_document
 from api.routes.operations import add_operation
 from api.service import Service, service_of
@@ -34,7 +35,8 @@ async def read_script(request: Request, caller: Reader) -> Response:
     content = service.views.get(key)
     if content is None:
         try:
-            content = await service.quick.run(READ_SCRIPT.task, payload, service.settings.quick_s)
+            work = service.quick.run(READ_SCRIPT.task, payload, service.settings.quick_s)
+            content = await while_connected(request, work)
         except TooLong:
             raise ServiceBusy("this takes too long", hint="ask for a smaller model or cluster") from None
         service.views.keep(key, content)

@@ -10,7 +10,7 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from api.access.auth import Caller, Planner, Reader
+from api.access.auth import Admin, Caller, Planner, Reader
 from api.answering.plan_response import POLL_AFTER_S
 from api.http.conditional import REVALIDATE, content_tag, etag, not_modified
 from api.http.openapi import problems
@@ -23,7 +23,7 @@ from api.sweeps.cell_lines import first_cells
 from api.sweeps.resolved import ResolvedSweep
 from api.sweeps.resolving import resolved_sweep
 from api.sweeps.views import summaries, whole
-from api.wire.sweeps import SweepPage, SweepRequest, SweepSummary, SweepView
+from api.wire.sweeps import RemovedSweep, SweepPage, SweepRequest, SweepSummary, SweepView
 from planner.errors import NotFound
 from planner.operations.sweep import SWEEP
 from planner.store.records import SweepRecord
@@ -124,6 +124,16 @@ async def cancel_sweep(request: Request, sweep: SweepId, caller: Planner) -> Swe
     service.wake_sweeps()
     (summary,) = await to_thread.run_sync(summaries, store, [record])
     return summary
+
+
+@router.delete("/{sweep}", summary="Remove a sweep that has ended; its plans stay", responses=problems(404, 409))
+async def delete_sweep(request: Request, sweep: SweepId, caller: Admin) -> RemovedSweep:
+    """409 while it runs: cancel it first."""
+    service = service_of(request)
+    store = service.store.sweeps()
+    await to_thread.run_sync(store.get, sweep)
+    await service.audit.begin(request, caller)
+    return RemovedSweep(sweep_id=sweep, cells=await to_thread.run_sync(store.remove, sweep))
 
 
 async def _kept(service: Service, request: Request, caller: Caller, asked: SweepRequest) -> Response:

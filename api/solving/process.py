@@ -92,6 +92,11 @@ class SolverProcess:
         self.requests.close()
         self.complaints.close()
 
+    def abort(self) -> None:
+        """End it at once without waiting for it; whoever waits for its messages gets its end, and must ``kill`` it."""
+        self.killed = True
+        self.process.kill()
+
     def new_words(self) -> str:
         """What it wrote on its standard error since this was asked last; of much, the end."""
         words, self._heard_bytes = self._words_from(self._heard_bytes)

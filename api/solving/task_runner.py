@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from api.errors import ServiceBusy, SolverCrashed
+from api.http.asking import ASKING
 from api.http.problem_responses import AnswerRefused
 from api.solving.messages import Message
 from api.solving.pool import SolverPool
 from api.solving.process import SolverProcess
+from api.solving.turns import Turns
 from api.telemetry.metrics import Metrics
 from api.telemetry.tracing import span
 from api.wire.problem_details import ProblemDetails, plain_problem
@@ -35,11 +38,11 @@ class TooLong(Exception):  # an event that the caller expects
 
 
 class TaskRunner:
-    """``size`` processes; ``run`` gives a task to the next free one."""
+    """``size`` processes, at most ``most_of_caller`` of them for one caller; ``run`` gives a task to a free one."""
 
-    def __init__(self, size: int, memory_bytes: int, metrics: Metrics) -> None:
+    def __init__(self, size: int, memory_bytes: int, metrics: Metrics, most_of_caller: int | None = None) -> None:
         self._pool = SolverPool(size, memory_bytes, niceness=NICENESS)
-        self._free = asyncio.Semaphore(size)
+        self._turns = Turns(size, size if most_of_caller is None else min(size, most_of_caller))
         self._threads = ThreadPoolExecutor(max_workers=size, thread_name_prefix="solver")
         self._metrics = metrics
 
@@ -53,7 +56,7 @@ class TaskRunner:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, task: str, payload: Mapping[str, Any], limit_s: float) -> bytes:
-        """The answer of a task.
+        """The answer of a task.  Cancelled, it ends the process that computes it.
 
         Raises TooLong after ``limit_s`` (waiting for a process included), AnswerRefused with the task's own problem,
         SolverCrashed when the process died, ServiceBusy when no process became free.
@@ -65,24 +68,35 @@ class TaskRunner:
         return _read(message)
 
     async def _message(self, task: str, payload: Mapping[str, Any], limit_s: float) -> Message:
-        start_s = time.monotonic()
+        start_s, caller = time.monotonic(), ASKING.get()
         try:
             async with asyncio.timeout(limit_s):
-                await self._free.acquire()
+                await self._turns.take(caller)
         except TimeoutError:
             self._metrics.observe_solve(task, "no-process", limit_s)
             raise ServiceBusy("every process computes", hint="try again", retry_after_s=5) from None
         left_s = max(limit_s - (time.monotonic() - start_s), 0.1)
-        call = asyncio.get_running_loop().run_in_executor(self._threads, self._call, task, dict(payload), left_s)
-        # The process is busy until its answer is here, also when the client is gone.
-        call.add_done_callback(lambda _done: self._free.release())
-        message = await asyncio.shield(call)
+        running = _Running()
+        call = asyncio.get_running_loop().run_in_executor(
+            self._threads, self._call, running, task, dict(payload), left_s
+        )
+        # The process is busy until its end is known, also when nobody waits any more.
+        call.add_done_callback(lambda _done: self._turns.give_back(caller))
+        try:
+            message = await asyncio.shield(call)
+        except asyncio.CancelledError:
+            running.end()
+            self._metrics.observe_solve(task, "given-up", time.monotonic() - start_s)
+            raise
         self._metrics.observe_solve(task, _outcome(message), time.monotonic() - start_s)
         return message
 
-    def _call(self, task: str, payload: dict[str, Any], seconds: float) -> Message:
+    def _call(self, running: _Running, task: str, payload: dict[str, Any], seconds: float) -> Message:
         """Give the task to a process and wait; kills it when it overstays."""
+        if running.ended:
+            return Message("died")
         child, message = self._pool.take(), None
+        running.on(child)
         try:
             message = _answer_of(child, task, payload, seconds)
         finally:
@@ -90,9 +104,32 @@ class TaskRunner:
         if message is None:
             log.warning("the process computing %s overstayed and was killed", task)
             return Message("late")
-        if message.kind == "died":
+        if message.kind == "died" and not running.ended:
             log.warning("the process computing %s died", task)
         return message
+
+
+class _Running:
+    """The process of a task, which may be ended from another thread before or after the task has begun."""
+
+    def __init__(self) -> None:
+        self._child: SolverProcess | None = None
+        self._lock = threading.Lock()
+        self.ended = False
+
+    def on(self, child: SolverProcess) -> None:
+        """The task runs there."""
+        with self._lock:
+            self._child = child
+            if self.ended:
+                child.abort()
+
+    def end(self) -> None:
+        """Nobody waits for the task any more."""
+        with self._lock:
+            self.ended = True
+            if self._child is not None:
+                self._child.abort()
 
 
 def _answer_of(child: SolverProcess, task: str, payload: dict[str, Any], seconds: float) -> Message | None:

@@ -166,7 +166,7 @@ class SweepDriver:
             if job.status in ENDED or (job.id not in others and job.created_at >= sweep.created_at)
         }
         wanted = [job.id for job in ours.values() if job.status not in ENDED and not job.cancel_requested]
-        ours |= {job.id: job for job in self._board.cancel_many(wanted)}
+        ours |= {job.id: job for job in self._board.cancel_many(wanted, sweep.owner)}
         changed = []
         for cell in cells:
             job, place = ours.get(cell.job_id or ""), grid[cell.position]

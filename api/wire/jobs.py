@@ -77,6 +77,7 @@ class JobRecord(Document):
     attempts: int = Field(default=0, ge=0)
     progress: JobProgress
     cancel_requested: bool = False
+    num_waiting: int = Field(default=1, ge=0, description="callers who wait for it; the last who cancels ends it")
     result_kind: ResultKind = "none"
     result_plan_id: str | None = None
     error: ProblemDetails | None = Field(default=None, description="why it failed, or why no plan fits")

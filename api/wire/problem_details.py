@@ -6,6 +6,7 @@ and ``errors[]``.  ``pointer`` is a JSON pointer (RFC 6901) into the request bod
 
 from __future__ import annotations
 
+import json
 import re
 from http import HTTPStatus
 
@@ -136,6 +137,11 @@ def plain_problem(status: int, detail: str, request_id: str | None = None) -> Pr
     return ProblemDetails(
         type=TYPE_PREFIX + slug, slug=slug, title=phrase, status=status, detail=detail, request_id=request_id
     )
+
+
+def problem_bytes(problem: ProblemDetails) -> bytes:
+    """A problem as it is sent."""
+    return json.dumps(problem.model_dump(mode="json", exclude_none=True)).encode()
 
 
 def _findings(error: MeshwrightError) -> tuple[Finding, ...]:

@@ -80,7 +80,12 @@ class PlanQuestion(Question):
     top_k: int = Field(default=3, ge=0, le=100, description="runners-up to report")
     time_limit_s: float | None = Field(default=None, gt=0, le=86_400, description="None = until proved")
     seed: int = Field(default=0, ge=0, lt=2**31)
-    priority: int = Field(default=0, ge=-100, le=100, description="of the job, if it becomes one; higher is earlier")
+    priority: int = Field(
+        default=0,
+        ge=-100,
+        le=100,
+        description="of the job, if it becomes one; higher is earlier; above 0 needs the scope admin",
+    )
 
     @model_validator(mode="before")
     @classmethod

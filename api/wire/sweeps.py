@@ -128,6 +128,13 @@ class SweepView(SweepSummary):
     cells: tuple[SweepCellView, ...]
 
 
+class RemovedSweep(Document):
+    """A sweep that is gone; its plans stay."""
+
+    sweep_id: str
+    cells: int
+
+
 class SweepPage(Document):
     """A page of sweeps, newest first."""
 

@@ -34,6 +34,13 @@ class NamedRequest(Document):
     name: str
 
 
+class RemovedName(Document):
+    """A name that is gone; plans that were made of what it meant stay."""
+
+    name: str
+    versions: int
+
+
 class NamedView(Document):
     """A named document and its version."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Q = TypeVar("Q", bound=Document)
 A = TypeVar("A")
-Method = Literal["GET", "POST", "PUT"]
+Method = Literal["GET", "POST", "PUT", "DELETE"]
 Scope = Literal["read", "plan", "admin"]
 Served = Literal["direct", "view", "own"]
 Runs = Literal["now", "job", "sweep"]

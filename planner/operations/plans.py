@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 
@@ -96,6 +97,20 @@ def _summary(record: PlanRecord) -> PlanSummary:
     )
 
 
+class RemovedPlanView(Document):
+    """A plan that is gone, and how much went with it."""
+
+    plan_id: str
+    problem_id: str
+    emissions: int = Field(description="records of launch files that were written from it")
+    label_versions: int = Field(description="places in the histories of labels that mean another plan by now")
+    requests: int = Field(description="requests under a client's key that it answered: asked again, they plan anew")
+
+
+def _remove(session: Session, asked: PlanRequest) -> RemovedPlanView:
+    return RemovedPlanView(**asdict(session.store().remove_plan(asked.plan)))
+
+
 LIST_PLANS = Operation(
     name="list_plans",
     summary="List stored plans, newest first",
@@ -117,4 +132,19 @@ GET_PLAN = Operation(
     served="own",
     reads_files=lambda asked: is_plan_file(asked.plan),
     command="plans show",
+)
+DELETE_PLAN = Operation(
+    name="delete_plan",
+    summary="Remove a stored plan, and what was kept only for it",
+    description="Its question goes with its last plan.  409 while a label means it.  Other replicas may have it in"
+    " memory.",
+    request=PlanRequest,
+    answer=RemovedPlanView,
+    work=_remove,
+    path="/v1/plans/{plan}",
+    method="DELETE",
+    scope="admin",
+    served="own",
+    changes=True,
+    command="plans delete",
 )

@@ -14,13 +14,13 @@ from planner.operations.estimate import ESTIMATE
 from planner.operations.explain import EXPLAIN
 from planner.operations.fleet import FLEET
 from planner.operations.goodput import GOODPUT
-from planner.operations.labels import GET_LABEL, PUT_LABEL
+from planner.operations.labels import DELETE_LABEL, GET_LABEL, LIST_LABELS, PUT_LABEL
 from planner.operations.memory import MEMORY
 from planner.operations.models import GET_MODEL, LIST_MODELS
 from planner.operations.operation import Operation
 from planner.operations.placement import PLACEMENT
 from planner.operations.plan import PLAN
-from planner.operations.plans import GET_PLAN, LIST_PLANS
+from planner.operations.plans import DELETE_PLAN, GET_PLAN, LIST_PLANS
 from planner.operations.pools import POOLS
 from planner.operations.replan import REPLAN
 from planner.operations.script import READ_SCRIPT
@@ -38,6 +38,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     SWEEP,
     GET_PLAN,
     LIST_PLANS,
+    DELETE_PLAN,
     EXPLAIN,
     SENSITIVITY,
     GOODPUT,
@@ -53,6 +54,8 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     REPORT,
     PUT_LABEL,
     GET_LABEL,
+    LIST_LABELS,
+    DELETE_LABEL,
     LIST_MODELS,
     GET_MODEL,
     LIST_CLUSTERS,

@@ -160,6 +160,17 @@ def list_plans(
     )
 
 
+def list_labels(connection: Connection, limit: int, after: str | None) -> tuple[LabelRecord, ...]:
+    """The newest version of every label, by name, after a name."""
+    newest = select(LabelRow.name, func.max(LabelRow.version).label("version")).group_by(LabelRow.name).subquery()
+    same = (LabelRow.name == newest.c.name) & (LabelRow.version == newest.c.version)
+    query = select(LabelRow.name, LabelRow.version, LabelRow.plan_id, LabelRow.created_at).join(newest, same)
+    if after is not None:
+        query = query.where(LabelRow.name > after)
+    rows = connection.execute(query.order_by(LabelRow.name).limit(limit))
+    return tuple(LabelRecord(row.name, row.version, row.plan_id, row.created_at) for row in rows)
+
+
 def label_history(connection: Connection, name: str) -> tuple[LabelRecord, ...]:
     """Every version of a label, newest first."""
     query = select(LabelRow.name, LabelRow.version, LabelRow.plan_id, LabelRow.created_at)

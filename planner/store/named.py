@@ -59,6 +59,16 @@ def body(connection: Connection, sha: str) -> Any:
     return json.loads(found)
 
 
+def check_expected(kind: str, name: str, newest: NamedRecord | None, expected: str | None) -> None:
+    """Raises Conflict when the name does not mean ``expected`` (an id, None = the name is new)."""
+    if (newest.sha if newest else None) != expected:
+        raise Conflict(
+            f"{kind} {name} is not at the version that this change replaces",
+            where="If-Match",
+            hint="read it again and repeat the change on what it is now",
+        )
+
+
 def put(
     connection: Connection, kind: str, name: str, document: Document, expected: str | None, now: datetime
 ) -> NamedRecord:
@@ -70,12 +80,7 @@ def put(
         # Writers of one name take turns; SQLite has one writer at a time anyway.
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": f"{kind}/{name}"})
     newest = current(connection, kind, name)
-    if (newest.sha if newest else None) != expected:
-        raise Conflict(
-            f"{kind} {name} is not at the version that this change replaces",
-            where="If-Match",
-            hint="read it again and repeat the change on what it is now",
-        )
+    check_expected(kind, name, newest, expected)
     sha = insert_documents(connection, {kind: document})[kind]
     if newest is not None and newest.sha == sha:
         return newest

@@ -58,6 +58,17 @@ class PlanText:
 
 
 @dataclass(frozen=True, slots=True)
+class RemovedPlan:
+    """A plan that was removed, and how much went with it."""
+
+    plan_id: str
+    problem_id: str
+    emissions: int
+    label_versions: int
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
 class LabelRecord:
     """One version of a label."""
 

@@ -15,10 +15,10 @@ from typing import Any, Self
 from sqlalchemy import Engine
 
 from planner.plan.plan import Plan
-from planner.store import finding, saving
+from planner.store import finding, removal, saving
 from planner.store.audit import AuditTrail
 from planner.store.engine import make_engine, reading, shown, writing
-from planner.store.records import EmissionRecord, LabelRecord, PlanRecord, PlanText
+from planner.store.records import EmissionRecord, LabelRecord, PlanRecord, PlanText, RemovedPlan
 from planner.store.retention import Retention
 from planner.store.schema import ensure_schema
 from planner.store.service import ServiceStore
@@ -164,8 +164,26 @@ class Store:
                 connection, model, cluster, backend=backend, problem_id=problem_id, limit=limit, after=last
             )
 
-    def label_plan(self, name: str, reference: str) -> int:
-        """Point a label at a plan; returns the label's version, 1 for a new label.  Its history stays."""
+    def remove_plan(self, reference: str) -> RemovedPlan:
+        """Remove a plan and what was kept only for it.  Raises NotFound, AmbiguousPlan, Conflict (a label means it)."""
+        with writing(self._engine) as connection:
+            return removal.remove_plan(connection, reference)
+
+    def remove_label(self, name: str) -> int:
+        """Remove a label with its history; how many versions it had.  Raises NotFound."""
+        with writing(self._engine) as connection:
+            return removal.remove_label(connection, name)
+
+    def list_labels(self, *, limit: int = 50, after: str | None = None) -> tuple[LabelRecord, ...]:
+        """What every label means now, by name."""
+        with reading(self._engine) as connection:
+            return finding.list_labels(connection, limit, after)
+
+    def label_plan(self, name: str, reference: str, expected: int | None = None) -> int:
+        """Point a label at a plan; returns the label's version, 1 for a new label.  Its history stays.
+
+        ``expected``: the version that is replaced, 0 = none, None = whichever.  Raises Conflict.
+        """
         if not _LABEL.fullmatch(name) or _HEX.fullmatch(name):
             raise DocumentInvalid(
                 f"{name!r} cannot be a label",
@@ -174,7 +192,7 @@ class Store:
             )
         with writing(self._engine) as connection:
             plan_id = finding.resolve(connection, reference)
-            return saving.insert_label(connection, name, plan_id, self._clock())
+            return saving.insert_label(connection, name, plan_id, self._clock(), expected)
 
     def label_history(self, name: str) -> tuple[LabelRecord, ...]:
         """Every version of a label, newest first; empty for an unknown one."""

@@ -13,7 +13,9 @@ from datetime import datetime
 from sqlalchemy import Engine, delete, or_, select, text, tuple_
 
 from planner.store.engine import reading, writing
-from planner.store.tables import ApiKeyRow, AuditRow, DocumentRow, IdempotencyKeyRow, SweepCellRow, SweepRow
+from planner.store.removal import forget_documents
+from planner.store.saving import hold_documents
+from planner.store.tables import ApiKeyRow, AuditRow, IdempotencyKeyRow, SweepCellRow, SweepRow
 
 # Any constant: who wants to remove takes it.
 _REMOVAL_LOCK = 0x6D657370
@@ -52,14 +54,13 @@ class Retention:
         """Remove at most so many sweeps that ended before ``before``, with their cells; how many.  Plans stay."""
         old = select(SweepRow.sweep_id, SweepRow.document_sha).where(SweepRow.ended_at < before).limit(most)
         with writing(self._engine) as connection:
+            hold_documents(connection, alone=True)
             gone = connection.execute(old).all()
             ids, documents = [row.sweep_id for row in gone], {row.document_sha for row in gone}
             connection.execute(delete(SweepCellRow).where(SweepCellRow.sweep_id.in_(ids)))
             connection.execute(delete(SweepRow).where(SweepRow.sweep_id.in_(ids)))
             # Other releases of the software may have asked the same sweep: its document is theirs too.
-            needed = select(SweepRow.document_sha)
-            unused = (DocumentRow.sha.in_(documents), DocumentRow.sha.not_in(needed), DocumentRow.kind == "sweep")
-            connection.execute(delete(DocumentRow).where(*unused))
+            forget_documents(connection, documents)
         return len(gone)
 
     def forget_api_keys(self, before: datetime, most: int) -> int:

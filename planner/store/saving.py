@@ -18,6 +18,9 @@ from planner.store.tables import Base, DocumentRow, EmissionRow, LabelRow, PlanR
 from profiles.document import Document, canonical_json
 from profiles.errors import Conflict
 
+# Any constant: whoever saves has it together with others, whoever removes has it alone.
+_DOCUMENTS_LOCK = 0x6D657372
+
 
 def insert_plan(connection: Connection, plan: Plan, now: datetime) -> str:
     """Store the plan and every document that its problem is made of; returns the plan's id.
@@ -82,8 +85,11 @@ def insert_search(
     insert_absent(connection, SearchRow, [row])
 
 
-def insert_label(connection: Connection, name: str, plan_id: str, now: datetime) -> int:
-    """Point a label at a plan; returns the label's version.  The same plan again is no new version."""
+def insert_label(connection: Connection, name: str, plan_id: str, now: datetime, expected: int | None = None) -> int:
+    """Point a label at a plan; returns the label's version.  The same plan again is no new version.
+
+    ``expected``: the version that this one replaces, 0 = the label is new, None = whichever.  Raises Conflict.
+    """
     if connection.dialect.name == "postgresql":
         # Two writers of one label take turns; SQLite has one writer at a time anyway.
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": name})
@@ -93,6 +99,12 @@ def insert_label(connection: Connection, name: str, plan_id: str, now: datetime)
         .order_by(LabelRow.version.desc())
         .limit(1)
     ).first()
+    if expected is not None and (0 if newest is None else newest.version) != expected:
+        raise Conflict(
+            f"label {name} is not at the version that this change replaces",
+            where="If-Match",
+            hint="read it again and decide on what it means now",
+        )
     if newest is not None and newest.plan_id == plan_id:
         return int(newest.version)
     version = 1 if newest is None else int(newest.version) + 1
@@ -120,8 +132,19 @@ def insert_emission(
     return emission_id
 
 
+def hold_documents(connection: Connection, *, alone: bool = False) -> None:
+    """Until the transaction ends nobody removes a document that it found; ``alone``: nobody finds one either.
+
+    SQLite has one writer at a time anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        function = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
+        connection.execute(text(f"SELECT {function}(:key)"), {"key": _DOCUMENTS_LOCK})
+
+
 def insert_documents(connection: Connection, parts: Mapping[str, Document]) -> dict[str, str]:
     """Insert the absent ones and compare all.  Raises Conflict when an id already has another body."""
+    hold_documents(connection)
     bodies = {kind: canonical_json(_written(part)) for kind, part in parts.items()}
     shas = {kind: hashlib.sha256(body.encode()).hexdigest() for kind, body in bodies.items()}
     rows = [

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, insert, select, update
 
-from planner.store import named
+from planner.store import named, removal
 from planner.store.audit import append_events
 from planner.store.engine import reading, writing
 from planner.store.records import ApiKeyRecord, AuditEvent, IdempotencyRecord, NamedRecord
@@ -67,6 +67,11 @@ class ServiceStore:
         """A new version of a name.  Raises Conflict when ``expected`` is not what it means now."""
         with writing(self._engine) as connection:
             return named.put(connection, kind, name, document, expected, self._clock())
+
+    def remove_named(self, kind: str, name: str, expected: str | None) -> int:
+        """Remove a name; how many versions it had.  Raises NotFound, Conflict when it does not mean ``expected``."""
+        with writing(self._engine) as connection:
+            return removal.remove_named(connection, kind, name, expected)
 
     # --- API keys ----------------------------------------------------------------------------------------------------
 

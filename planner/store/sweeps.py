@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, func, insert, or_, select, text, tuple_, update
+from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, or_, select, text, tuple_, update
 
 from planner.store import named
 from planner.store.engine import reading, writing
 from planner.store.records import SweepCell, SweepRecord
-from planner.store.saving import insert_absent, insert_documents
-from planner.store.tables import SweepCellRow, SweepRow
+from planner.store.removal import forget_documents
+from planner.store.saving import hold_documents, insert_absent, insert_documents
+from planner.store.tables import IdempotencyKeyRow, SweepCellRow, SweepRow
 from profiles.document import Document
-from profiles.errors import NotFound
+from profiles.errors import Conflict, NotFound
 
 WAITING, RUNNING = "waiting", "running"
 OPEN = (WAITING, RUNNING)
@@ -161,6 +162,20 @@ class SweepStore:
         with writing(self._engine) as connection:
             connection.execute(change.values(cancelled_at=self._clock()))
             return _known(connection, sweep_id)
+
+    def remove(self, sweep_id: str) -> int:
+        """Remove a sweep that has ended, with its cells; how many it had.  Plans stay.  Raises NotFound, Conflict."""
+        with writing(self._engine) as connection:
+            hold_documents(connection, alone=True)
+            if _known(connection, sweep_id).ended_at is None:
+                raise Conflict("the sweep still runs", where="sweep", hint="cancel it first, and wait for its end")
+            document = select(SweepRow.document_sha).where(SweepRow.sweep_id == sweep_id)
+            sha = connection.execute(document).scalar_one()
+            count = connection.execute(delete(SweepCellRow).where(SweepCellRow.sweep_id == sweep_id)).rowcount
+            connection.execute(delete(IdempotencyKeyRow).where(IdempotencyKeyRow.sweep_id == sweep_id))
+            connection.execute(delete(SweepRow).where(SweepRow.sweep_id == sweep_id))
+            forget_documents(connection, {sha})
+        return count
 
     def jobs_of_others(self, sweep_id: str) -> frozenset[str]:
         """Jobs that other sweeps, which nobody wishes to end, wait for."""

@@ -17,7 +17,7 @@ import solver
 from profiles.errors import MeshwrightError
 
 EXIT_CODES = {1, 2, 3, 4, 5, 6, 7, 8}
-HTTP_STATUSES = {400, 401, 403, 404, 409, 412, 413, 415, 421, 422, 428, 429, 500, 503, 504, 507}
+HTTP_STATUSES = {400, 401, 403, 404, 408, 409, 412, 413, 415, 421, 422, 428, 429, 500, 503, 504, 507}
 
 # Modules that need an extra or a running Alembic; they define no errors (checked below by name).
 NOT_IMPORTED = re.compile(

@@ -301,6 +301,17 @@ def test_stored_plans_are_listed_labelled_and_exported(planned: dict[str, Any], 
     assert ok(run_here("plans", "show", str(out))).stdout == ok(run_here("plans", "show", "baseline")).stdout
     as_yaml = load_yaml_text(ok(run_here("plans", "export", "baseline", "-o", "yaml")).stdout, "yaml")
     assert as_yaml["plan_id"] == plan_id
+    assert ["baseline", plan_id[:12], "1"] in [
+        line.split()[:3] for line in ok(run_here("plans", "labels")).stdout.splitlines()
+    ]
+    refused = run_here("plans", "delete", plan_id)
+    assert (refused.exit_code, "baseline" in refused.stderr) == (4, True)
+    ok(run_here("plans", "unlabel", "baseline"))
+    assert "baseline" not in ok(run_here("plans", "labels")).stdout
+    copy = ("--database", str(tmp_path / "copy.db"))
+    made = ok(run_here("plan", *SMALL, *WORK, *copy, "-o", "json")).json()["plan_id"]
+    assert ok(run_here("plans", "delete", made[:12], *copy, "-o", "json")).json()["plan_id"] == made
+    assert ok(run_here("plans", "list", *copy, "-o", "json")).json() == []
 
 
 def test_upgrading_an_upgraded_database_is_harmless() -> None:

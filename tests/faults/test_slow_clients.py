@@ -124,7 +124,17 @@ def test_a_head_without_end_is_refused(server: tuple[str, int]) -> None:
     address, _ = server
     with connect(address) as client:
         client.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"a" * 20_000)
-        assert client.recv(100).startswith(b"HTTP/1.1 400")
+        answer = client.recv(1_000)
+        assert answer.startswith(b"HTTP/1.1 431 Request Header Fields Too Large")
+        assert b"application/problem+json" in answer
+        assert is_ended(client)
+
+
+def test_a_head_that_stops_half_way_is_told_so(server: tuple[str, int]) -> None:
+    address, _ = server
+    with connect(address) as client:
+        client.sendall(b"GET /livez HTTP/1.1\r\nHost: loc")
+        assert client.recv(1_000).startswith(b"HTTP/1.1 408 Request Timeout")
         assert is_ended(client)
 
 

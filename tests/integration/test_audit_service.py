@@ -80,6 +80,17 @@ def settled(client: TestClient, keys: dict[str, str], enough: Callable[[list[dic
     return found
 
 
+def removed(client: TestClient, admin: dict[str, str], plan: str, done: dict[str, Any]) -> dict[str, Any]:
+    """Answers to the removal of what was stored."""
+    answers = {}
+    for kind in ("clusters", "models"):
+        seen = {**admin, "if-match": done[f"PUT /v1/{kind}/{{name}}"].headers["etag"]}
+        answers[f"DELETE /v1/{kind}/{{name}}"] = client.delete(f"/v1/{kind}/ours", headers=seen)
+    answers["DELETE /v1/labels/{name}"] = client.delete("/v1/labels/production", headers=admin)
+    answers["DELETE /v1/plans/{plan}"] = client.delete(f"/v1/plans/{plan}", headers=admin)
+    return answers
+
+
 def test_every_change_is_on_record_and_no_read_is(client: TestClient, keys: dict[str, str]) -> None:
     admin = bearer(keys["admin"])
     made = client.post("/v1/plans", json=question(), headers=admin)
@@ -108,6 +119,7 @@ def test_every_change_is_on_record_and_no_read_is(client: TestClient, keys: dict
     }
     sweep = done["POST /v1/sweeps"].json()["sweep_id"]
     done["POST /v1/sweeps/{sweep}:cancel"] = client.post(f"/v1/sweeps/{sweep}:cancel", headers=admin)
+    done |= removed(client, admin, plan, done)
     assert {name: answer.status_code for name, answer in done.items() if answer.status_code != 200} == {}
     unsafe = {
         f"{method.upper()} {path}"
@@ -117,12 +129,14 @@ def test_every_change_is_on_record_and_no_read_is(client: TestClient, keys: dict
     }
     # A profile needs measurements on disk (test_profile_service); its route shares the code of the other two.
     # A search over pools takes long (test_pools_service); fleets are in test_fleets_service.
-    elsewhere = {"PUT /v1/profiles/{name}", "POST /v1/pools-plans", "POST /v1/fleets"}
+    # A sweep is removed once it has ended (test_sweep_service).
+    elsewhere = {"PUT /v1/profiles/{name}", "DELETE /v1/profiles/{name}", "DELETE /v1/sweeps/{sweep}"}
+    elsewhere |= {"POST /v1/pools-plans", "POST /v1/fleets"}
     assert unsafe == {*done, *CHANGES_NOTHING, *elsewhere}
     client.post("/v1/profiles:import", json={**LOG, "dry_run": True}, headers=admin)
     for name in CHANGES_NOTHING:
         client.post(name.split()[1], json=question(), headers=admin)
-    client.post("/v1/plans", json=question(), headers=admin)
+    client.post("/v1/plans", json=question(devices=2), headers=admin)
     found = settled(client, keys, lambda events: sum(each["phase"] == "ended" for each in events) >= len(done) + 1)
     prefix = keys["admin"][3:11]
     for name, answer in done.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import text
@@ -57,8 +58,9 @@ def test_a_job_of_a_version_that_wrote_no_subject_is_listed(board: DbosBoard) ->
 
 def test_the_same_content_is_the_same_job(board: DbosBoard) -> None:
     first = board.submit(small_request(), key=None, owner="ann")
-    assert board.submit(small_request(), key=None, owner="bob") == first
-    assert board.submit(small_request(priority=5), key="k", owner="bob") == first
+    shared = board.submit(small_request(), key=None, owner="bob")
+    assert (shared.id, shared.owner, shared.num_waiting) == (first.id, "ann", 2)
+    assert board.submit(small_request(priority=5), key="k", owner="bob") == shared
     assert board.submit(small_request(16), key=None, owner="ann").id != first.id
     assert board.counts().queued == 2
 
@@ -86,6 +88,47 @@ def test_a_cancelled_job_is_asked_anew_except_by_its_key(board: DbosBoard) -> No
     # The key stands for its request and what became of it, whatever others ask meanwhile.
     assert board.submit(small_request(), key="k", owner="ann").id == first.id
     assert board.submit(small_request(), key="k", owner="bob").id == second.id
+
+
+def test_each_caller_ends_only_their_own_interest(board: DbosBoard) -> None:
+    job = board.submit(small_request(), key=None, owner="ann").id
+    board.submit(small_request(), key="k", owner="bob")
+    left = board.cancel(job, "ann")
+    assert (left.status, left.cancel_requested, left.num_waiting) == ("queued", False, 1)
+    assert [board.is_waiting(job, owner) for owner in ("ann", "bob", "eve")] == [False, True, False]
+    assert board.cancel(job, "ann").status == "queued", "once more changes nothing"
+    again = board.submit(small_request(), key=None, owner="ann")
+    assert (again.id, again.num_waiting) == (job, 2)
+    board.cancel(job, "bob")
+    ended = board.cancel(job, "ann")
+    assert (ended.status, ended.cancel_requested, ended.num_waiting) == ("cancelled", True, 0)
+    assert board.submit(small_request(), key=None, owner="ann").id != job
+
+
+def test_a_job_ends_for_everybody_where_nobody_is_named(board: DbosBoard) -> None:
+    job = board.submit(small_request(), key=None, owner="ann").id
+    board.submit(small_request(), key=None, owner="bob")
+    assert board.cancel(job).status == "cancelled"
+
+
+def test_many_who_share_jobs_leave_them_to_the_others(board: DbosBoard) -> None:
+    shared, own = (board.submit(small_request(size), key=None, owner="ann").id for size in (8, 16))
+    board.submit(small_request(8), key=None, owner="bob")
+    ended = {each.id: each.status for each in board.cancel_many([shared, own], "ann")}
+    assert ended == {shared: "queued", own: "cancelled"}
+
+
+def test_joining_and_leaving_at_once_loses_nobody(board: DbosBoard) -> None:
+    """Whoever is told that they wait gets an answer: a job that is being ended takes nobody in."""
+    for _ in range(10):
+        first = board.submit(small_request(), key=None, owner="ann")
+        with ThreadPoolExecutor(2) as threads:
+            leaving = threads.submit(board.cancel, first.id, "ann")
+            joined = threads.submit(board.submit, small_request(), key=None, owner="bob").result()
+            leaving.result()
+        assert board.get(joined.id).status == "queued"
+        board.cancel(joined.id, "bob")
+        assert board.get(joined.id).status == "cancelled"
 
 
 def test_a_content_can_be_cancelled_and_asked_many_times(board: DbosBoard) -> None:

@@ -217,20 +217,6 @@ def test_lists_are_paged_by_key_and_filtered(client: TestClient, plan: dict[str,
     assert client.get("/v1/plans", params={"backend": "nanotron"}).json()["plans"] == []
 
 
-def test_labels_move_and_remember(client: TestClient, plan: dict[str, Any]) -> None:
-    other = client.post("/v1/plans", json=question(devices=4)).json()["plan_id"]
-    first = client.put("/v1/labels/production", json={"plan": plan["plan_id"][:16]})
-    assert first.json()["version"] == 1
-    moved = client.put("/v1/labels/production", json={"plan": other})
-    assert [each["plan_id"] for each in moved.json()["history"]] == [other, plan["plan_id"]]
-    assert client.get("/v1/plans/production").json()["plan_id"] == other
-    assert client.get("/v1/labels/production").json() == moved.json()
-    difference = client.get(f"/v1/plans/{plan['plan_id']}/diff/production").json()
-    assert (difference["same_problem"], difference["identical"]) == (False, False)
-    problem(client.put("/v1/labels/abc123", json={"plan": other}), 422, "document-invalid")
-    problem(client.get("/v1/labels/nothing"), 404, "not-found")
-
-
 def test_an_estimate_is_the_plans_own_number(client: TestClient, plan: dict[str, Any]) -> None:
     strategy = {
         key: plan["strategy"][key] for key in ("tp", "pp", "cp", "dp_shard", "dp_replicate", "zero_stage", "sp")
@@ -379,7 +365,7 @@ def test_errors_of_http_itself_are_problems_too(client: TestClient) -> None:
     problem(client.get("/nothing"), 404, "not-found")
     refused = client.delete("/v1/plans")
     problem(refused, 405, "method-not-allowed")
-    assert refused.headers["allow"] == "GET, POST"
+    assert refused.headers["allow"] == "GET, HEAD, POST"
     problem(client.get("/v1/plans", params={"limit": 0}), 422, "document-invalid")
     problem(client.get("/v1/plans/..%2f..%2fetc"), 404, "not-found")
     mine = client.get("/livez", headers={"x-request-id": "job-7.retry_1"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,67 @@ def test_a_full_queue_refuses_politely(client: TestClient, admin: dict[str, str]
     assert ended.json()["status"] == "cancelled"
 
 
+def test_a_job_of_another_caller_is_theirs_to_end(client: TestClient, keys: dict[str, str]) -> None:
+    def asked(scope: str, path: str, **body: Any) -> Any:
+        headers = {"authorization": f"Bearer {keys[scope]}", "prefer": "respond-async"}
+        return client.post(path, headers=headers, json=question(**body) if body else None)
+
+    where = asked("plan", "/v1/plans", seed=7, devices=4).headers["location"]
+    assert asked("admin", "/v1/plans", seed=7, devices=4).json()["id"] == where.rpartition("/")[2]
+    assert asked("admin", f"{where}:cancel").json()["status"] == "queued", "the other still waits"
+    refused = asked("read", f"{where}:cancel")
+    assert refused.status_code == 403
+    assert asked("plan", f"{where}:cancel").json()["status"] == "cancelled"
+
+    made = asked("admin", "/v1/plans", seed=8, devices=4, priority=1)
+    assert made.headers["preference-applied"] == "respond-async"
+    where = made.headers["location"]
+    overtaking = asked("plan", "/v1/plans", seed=8, devices=4, priority=1)
+    assert (overtaking.status_code, overtaking.json()["slug"]) == (403, "scope-missing")
+    refused = asked("plan", f"{where}:cancel")
+    assert (refused.status_code, refused.json()["slug"]) == (403, "scope-missing")
+    assert asked("admin", f"{where}:cancel").json()["status"] == "cancelled"
+
+
+def test_nothing_of_a_question_is_ignored(client: TestClient, admin: dict[str, str]) -> None:
+    for query, pointer, hint in (
+        ("statsu=queued", "statsu", "did you mean status?"),
+        ("limit=2&limit=3", "limit", "give it once"),
+        ("xyz=0&limit=1", "xyz", "it takes before, limit, mine, status"),
+    ):
+        refused = client.get(f"/v1/jobs?{query}", headers=admin)
+        assert refused.status_code == 422, refused.text
+        assert [(each["pointer"], each["hint"]) for each in refused.json()["errors"]] == [(pointer, hint)]
+    assert client.get("/v1/jobs?limit=1", headers=admin).status_code == 200
+    assert client.get("/livez?verbose=1").status_code == 200, "probes are asked as their tools like"
+    for workload, detail in (
+        ({"global_batch_size": True, "sequence_length": 2048}, "must be a number, not true"),
+        ({"global_batch_size": "16", "sequence_length": 2048}, "must be a number, not a text"),
+    ):
+        refused = client.post("/v1/plans", json=question(workload=workload), headers=admin)
+        assert refused.status_code == 422
+        (error,) = refused.json()["errors"]
+        assert (error["pointer"], error["detail"]) == ("/workload/global_batch_size", detail)
+
+
+def test_a_caller_s_event_streams_are_counted(client: TestClient, keys: dict[str, str], admin: dict[str, str]) -> None:
+    running = client.app.state.service  # type: ignore[attr-defined]
+    headers = {**admin, "prefer": "respond-async"}
+    where = client.post("/v1/plans", json=question(seed=9, devices=2), headers=headers).headers["location"]
+    owner = keys["admin"].partition(".")[0].removeprefix("mw_")
+    with ExitStack() as held:
+        for _ in range(running.settings.streams_of_caller):
+            held.enter_context(running.streams.opened(owner))
+        refused = client.get(f"{where}/events", headers=admin)
+        assert (refused.status_code, refused.json()["slug"]) == (429, "too-many-requests")
+        assert int(refused.headers["retry-after"]) > 0
+        assert client.get("/readyz").status_code == 200
+        client.post(f"{where}:cancel", headers=admin)
+        other = client.get(f"{where}/events", headers={"authorization": f"Bearer {keys['read']}"})
+        assert "cancelled" in other.text
+    assert client.get(f"{where}/events", headers=admin).status_code == 200
+
+
 def test_a_dead_solving_process_is_replaced(client: TestClient, admin: dict[str, str]) -> None:
     running = client.app.state.service  # type: ignore[attr-defined]
     (child,) = running.quick._pool._idle
@@ -218,9 +280,12 @@ def test_a_key_that_asks_too_fast_has_to_wait(tmp_path: Path) -> None:
         store.service().add_api_key(record)
     headers = {"authorization": f"Bearer {key}"}
     with service(database, authentication=True, requests_per_s=0.5, burst=2) as client:
-        statuses = [client.get("/v1/devices/x", headers=headers).status_code for _ in range(3)]
+        answers = [client.get("/v1/devices/x", headers=headers) for _ in range(3)]
+        statuses = [each.status_code for each in answers]
         refused = client.get("/v1/devices/x", headers=headers)
     assert statuses == [404, 404, 429]
+    assert [each.headers["ratelimit"] for each in answers[:2]] == ['"key";r=1;t=2', '"key";r=0;t=4']
+    assert answers[0].headers["ratelimit-policy"] == '"key";q=2;w=4'
     assert (refused.json()["slug"], refused.headers["retry-after"]) == ("too-many-requests", "2")
 
 

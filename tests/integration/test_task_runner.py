@@ -68,6 +68,21 @@ def test_a_process_that_overstays_is_replaced(monkeypatch: pytest.MonkeyPatch) -
     assert with_one_process(ask) == 500
 
 
+def test_what_nobody_waits_for_is_ended_and_makes_room() -> None:
+    async def ask(runner: TaskRunner, child: SolverProcess) -> int:
+        assert await mistaken(runner) == 500
+        child.process.send_signal(signal.SIGSTOP)
+        running = asyncio.ensure_future(runner.run("report", {}, 60))
+        await asyncio.to_thread(wait_for, lambda: child.solves == 2, 30, "it computes")
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert child.process.wait(300) == -signal.SIGKILL
+        return await mistaken(runner)
+
+    assert with_one_process(ask) == 500
+
+
 def test_the_end_of_the_service_ends_what_computes() -> None:
     async def ask(runner: TaskRunner, child: SolverProcess) -> float:
         assert await mistaken(runner) == 500

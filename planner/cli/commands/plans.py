@@ -16,19 +16,24 @@ from planner.operations.service import opened_service
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from planner.operations.labels import LabelSummary
     from planner.operations.plans import PlanSummary
     from planner.plan.plan import Plan
 
 MOST_PLANS = 1000
+PAGE = 500
 
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(help="Stored plans: list, show, export, label.", no_args_is_help=True, rich_markup_mode=None)
+    group = typer.Typer(help="Stored plans: list, show, label, delete.", no_args_is_help=True, rich_markup_mode=None)
     group.command("list")(list_stored)
     group.command("show")(show)
     group.command("export")(export)
     group.command("label")(label)
+    group.command("labels")(labels)
+    group.command("unlabel")(unlabel)
+    group.command("delete")(delete)
     app.add_typer(group, name="plans")
 
 
@@ -124,6 +129,54 @@ def label(
     write_answer(data, output, lambda: [f"{name} (version {found.version}) is plan {found.plan_id[:12]}."])
 
 
+def labels(database: Database = None, server: Server = None, output: Output = OutputFormat.TABLE) -> None:
+    """Labels, and the plan that each means now."""
+    from planner.operations.labels import LIST_LABELS, LabelsRequest, LabelSummary
+
+    found = list[LabelSummary]()
+    with opened_service(server, database) as service:
+        asked = LabelsRequest(limit=PAGE)
+        while True:
+            page = service.call(LIST_LABELS, asked)
+            found += page.labels
+            if page.next is None:
+                break
+            asked = LabelsRequest(limit=PAGE, after=page.next)
+    data = {"labels": [each.model_dump(mode="json") for each in found]}
+    write_answer(data, output, lambda: _label_table(found))
+
+
+def unlabel(
+    name: Annotated[str, typer.Argument(help="The label.")],
+    database: Database = None,
+    server: Server = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Remove a label with its history; its plans stay."""
+    from planner.operations.labels import DELETE_LABEL, LabelName
+
+    with opened_service(server, database) as service:
+        found = service.call(DELETE_LABEL, LabelName(name=name))
+    data = found.model_dump(mode="json")
+    write_answer(data, output, lambda: [f"{name} is no label any more (versions: {found.versions})."])
+
+
+def delete(
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="Id or unique prefix.")],
+    database: Database = None,
+    server: Server = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Remove a stored plan, and its question when no other plan answers it; not while a label means the plan."""
+    from planner.operations.plan_reference import PlanRequest
+    from planner.operations.plans import DELETE_PLAN
+
+    with opened_service(server, database) as service:
+        found = service.call(DELETE_PLAN, PlanRequest(plan=plan))
+    words = [f"Plan {found.plan_id[:12]} is gone (records of its launch files: {found.emissions})."]
+    write_answer(found.model_dump(mode="json"), output, lambda: words)
+
+
 def _plan(reference: str, database: str | None, server: str | None) -> Plan:
     """A plan file of this machine, or a stored plan."""
     from planner.operations.plan_reference import PlanRequest
@@ -162,3 +215,14 @@ def _list_table(plans: Iterable[PlanSummary]) -> list[RenderableType]:
     question = ("plan", "model", "cluster", "back-end", ">devices")
     columns = (*question, ">step", "outcome", ">gap", "created (UTC)", "labels")
     return [table("", columns, rows)]
+
+
+def _label_table(found: Iterable[LabelSummary]) -> list[RenderableType]:
+    from planner.answers.views.words import short_id
+    from planner.cli.render.tables import table
+
+    rows = [
+        (each.name, short_id(each.plan_id), f"{each.version:,}", each.created_at.strftime("%Y-%m-%d %H:%M"))
+        for each in found
+    ]
+    return [table("", ("label", "plan", ">version", "since (UTC)"), rows)] if rows else ["No label is set."]
