@@ -67,6 +67,7 @@ NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activat
 EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)
 ONCE_A_NODE = re.compile(r"\b(DeepEP|HybridEP)\b", re.IGNORECASE)
 NARROW_DISPATCH = re.compile(r"\bfp8 dispatch\b", re.IGNORECASE)
+NARROW_GATES = re.compile(r"\bSwiGLU inputs kept in fp8\b", re.IGNORECASE)
 FORCED_BALANCE = re.compile(r"force-balanced|balanced gate|forced? balanc|token-?dropping", re.IGNORECASE)
 """No expert computes more than its share: by force, or because what exceeds its capacity is dropped."""
 ONCE_AN_EXPERT = re.compile(r"\bA2A dispatcher\b|\ball-?to-?all dispatcher\b", re.IGNORECASE)
@@ -175,6 +176,8 @@ def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
         traits = replace(traits, dispatch="node")
     elif ONCE_AN_EXPERT.search(row.notes):
         traits = replace(traits, dispatch="expert")
+    if NARROW_GATES.search(row.notes):
+        traits = replace(traits, narrow_gate_inputs=True)
     return replace(traits, narrow_dispatch=True) if NARROW_DISPATCH.search(row.notes) else traits
 
 

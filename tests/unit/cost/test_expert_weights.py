@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def named(model: str, layer: int, name: str) -> Operator:
     return next(each for each in layer_operators(load_model(model), layer) if each.name == name)
 
 
-def hardware(**traits: bool) -> Hardware:
+def hardware(**traits: Any) -> Hardware:
     return hardware_of(load_cluster("dgx-h100", 8), "bf16", physics=replace(TUNED, **traits))
 
 
