@@ -51,6 +51,7 @@ class KeyedRequest:
         """
         found = await to_thread.run_sync(self.store.claim_key, self.owner, self.key, self.request_sha)
         if found is None:
+            self.releases.hold(self.owner, self.key)
             return None
         if found.request_sha != self.request_sha:
             raise KeyReused("this key belongs to another request", where=HEADER, hint="use a new key for a new request")
@@ -73,6 +74,7 @@ class KeyedRequest:
         """Keep the answer."""
         answer = {"plan_id": plan_id, "job_id": job_id, "problem": problem, "sweep_id": sweep_id}
         await to_thread.run_sync(lambda: self.store.answer_key(self.owner, self.key, **answer))
+        self.releases.answered(self.owner, self.key)
 
     async def failed(self) -> None:
         """Forget the request: it may be repeated."""

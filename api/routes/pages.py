@@ -19,7 +19,7 @@ from api.http.conditional import REVALIDATE, etag, not_modified
 from api.http.packing import takes_gzip
 
 STATIC = Path(__file__).parents[1] / "static"
-SCREENS = ("plans", "diff", "jobs", "compare", "clusters", "accuracy")
+SCREENS = ("plans", "diff", "jobs", "compare", "models", "clusters", "accuracy")
 """First parts of the addresses of screens, as in web/src/router.tsx; any other unknown path is a 404 of the API."""
 FOR_EVERYBODY = "public, max-age=31536000, immutable"
 """An asset's name holds the hash of its content."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -51,6 +51,15 @@ class PlanSummary(Document):
     release: str = Field(description="its release; empty = the default one")
     created_at: datetime
     labels: tuple[str, ...] = ()
+    strategy: dict[str, Any] = Field(default_factory=dict, description="the fields that the plan gives")
+    global_batch_size: int | None = None
+    sequence_length: int | None = None
+    tokens_per_s_per_device: float | None = None
+    model_flops_utilization: float | None = None
+    peak_memory_bytes: int | None = Field(default=None, description="of the fullest device")
+    memory_limit_bytes: int | None = None
+    fits_probability: float | None = Field(default=None, description="null: of a version that stated none")
+    cost_per_step: float | None = Field(default=None, description="null: no price was said")
 
 
 class PlanPage(Document):
@@ -94,6 +103,7 @@ def _summary(record: PlanRecord) -> PlanSummary:
         release=record.release,
         created_at=record.created_at,
         labels=record.labels,
+        **asdict(record.facts),
     )
 
 

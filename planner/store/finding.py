@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Select, func, select, tuple_
 
 from planner.plan.plan import FINAL, Plan
 from planner.store.errors import AmbiguousPlan, PlanUnreadable, StoreCorrupt
-from planner.store.records import EmissionRecord, LabelRecord, PlanRecord, PlanText
+from planner.store.records import EmissionRecord, LabelRecord, PlanFacts, PlanRecord, PlanText
 from planner.store.tables import DocumentRow, EmissionRow, LabelRow, PlanRow, SearchRow
 from profiles.errors import NotFound
 
@@ -140,7 +140,8 @@ def list_plans(
         last = connection.execute(select(PlanRow.created_at, PlanRow.plan_id).where(PlanRow.plan_id == after)).one()
         query = query.where(tuple_(PlanRow.created_at, PlanRow.plan_id) < tuple_(last.created_at, last.plan_id))
     rows = connection.execute(query.order_by(PlanRow.created_at.desc(), PlanRow.plan_id.desc()).limit(limit)).all()
-    labels = _labels_of(connection, [row.plan_id for row in rows])
+    ids = [row.plan_id for row in rows]
+    labels, facts = _labels_of(connection, ids), _facts_of(connection, ids)
     return tuple(
         PlanRecord(
             plan_id=row.plan_id,
@@ -155,6 +156,7 @@ def list_plans(
             labels=tuple(labels[row.plan_id]),
             backend=row.backend or "",
             release=row.release or "",
+            facts=facts[row.plan_id],
         )
         for row in rows
     )
@@ -189,6 +191,11 @@ def list_emissions(connection: Connection, plan_id: str) -> tuple[EmissionRecord
         EmissionRecord(row.emission_id, plan_id, row.target, row.launcher, json.loads(row.manifest), row.created_at)
         for row in rows
     )
+
+
+def _facts_of(connection: Connection, plan_ids: Sequence[str]) -> dict[str, PlanFacts]:
+    query = select(DocumentRow.sha, DocumentRow.body).where(DocumentRow.sha.in_(plan_ids))
+    return {row.sha: PlanFacts.of(row.body) for row in connection.execute(query)}
 
 
 def _labels_of(connection: Connection, plan_ids: Sequence[str]) -> defaultdict[str, list[str]]:

@@ -4,11 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from planner.plan.plan import FINAL, PlanOutcome, PlanStatus, status_of
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """What the line of a plan says besides its columns; None where the version that wrote it did not know it."""
+
+    strategy: Mapping[str, Any]
+    global_batch_size: int | None = None
+    sequence_length: int | None = None
+    tokens_per_s_per_device: float | None = None
+    model_flops_utilization: float | None = None
+    peak_memory_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    fits_probability: float | None = None
+    cost_per_step: float | None = None
+
+    @classmethod
+    def of(cls, body: str) -> Self:
+        """Those of a plan's stored text, which is not validated again."""
+        plan = json.loads(body)
+        workload = plan["problem"]["workload"]
+        parts = {part.name: plan.get(part.name, workload.get(part.name)) for part in fields(cls)}
+        return cls(**{**parts, "strategy": plan["strategy"]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +50,7 @@ class PlanRecord:
     labels: tuple[str, ...] = ()
     backend: str = ""
     release: str = ""
+    facts: PlanFacts = field(default_factory=lambda: PlanFacts({}))
 
     @property
     def status(self) -> PlanStatus:

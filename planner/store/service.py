@@ -5,11 +5,11 @@ Each method is one transaction.  Safe to share between threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, delete, insert, select, tuple_, update
 
 from planner.store import named, removal
 from planner.store.audit import append_events
@@ -21,8 +21,9 @@ from planner.store.tables import ApiKeyRow, IdempotencyKeyRow
 from planner.store.writable import check_writable
 from profiles.document import Document
 
-ABANDONED = timedelta(minutes=2)
-"""A request still unanswered after this long died with its server: the next one with its key takes over."""
+ABANDONED = timedelta(seconds=20)
+"""A claim that was not renewed for so long died with its server: the next request with its key takes over."""
+RENEWED_AT_ONCE = 500
 
 _UNANSWERED = (
     IdempotencyKeyRow.plan_id.is_(None),
@@ -112,7 +113,7 @@ class ServiceStore:
     def claim_key(self, owner: str, key: str, request_sha: str) -> IdempotencyRecord | None:
         """Take a key for a request; None = it is ours now, else the record of who has it.
 
-        A record that was never answered and is older than ``ABANDONED`` is taken over.
+        A record that was never answered, and not renewed for ``ABANDONED``, is taken over.
         """
         now = self._clock()
         row = {"owner": owner, "key": key, "request_sha": request_sha, "created_at": now}
@@ -124,6 +125,14 @@ class ServiceStore:
                 return None
             found = connection.execute(select(IdempotencyKeyRow.__table__).where(*here)).mappings().one()
         return IdempotencyRecord(**found)
+
+    def renew_keys(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Requests under these keys (owner, key) are still being answered."""
+        here = tuple_(IdempotencyKeyRow.owner, IdempotencyKeyRow.key)
+        with writing(self._engine) as connection:
+            for start in range(0, len(keys), RENEWED_AT_ONCE):
+                some = here.in_(keys[start : start + RENEWED_AT_ONCE])
+                connection.execute(update(IdempotencyKeyRow).where(some, *_UNANSWERED).values(created_at=self._clock()))
 
     def keyed_request(self, owner: str, key: str) -> IdempotencyRecord | None:
         """What is known about a request under a key."""

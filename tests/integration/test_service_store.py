@@ -56,6 +56,10 @@ def test_an_abandoned_key_is_taken_over_and_old_ones_are_forgotten(store: Store)
     assert records.claim_key("ann", "k", SHA) is not None
     now[0] += timedelta(seconds=2)
     assert records.claim_key("ann", "k", SHA) is None
+    for _ in range(3):
+        now[0] += ABANDONED - timedelta(seconds=1)
+        records.renew_keys([("ann", "k"), ("bob", "unknown")])
+    assert records.claim_key("ann", "k", SHA) is not None, "its server lives"
     records.answer_key("ann", "k", job_id="j")
     now[0] += timedelta(days=30)
     assert records.claim_key("ann", "k", SHA) is not None, "what was answered stays"

@@ -22,6 +22,7 @@ import { readClustersSearch } from "./routes/clusters.search";
 import { readCompareSearch } from "./routes/compare.search";
 import { readJobSearch } from "./routes/job.search";
 import { readJobsSearch } from "./routes/jobs.search";
+import { readModelsSearch } from "./routes/models.search";
 import { readNewPlanSearch } from "./routes/new-plan.search";
 import { readAlternativesSearch } from "./routes/plan/alternatives.search";
 import { readFilesSearch } from "./routes/plan/files.search";
@@ -161,6 +162,14 @@ const compare = createRoute({
   staticData: { crumb: () => "Compare clusters" },
 });
 
+const models = createRoute({
+  getParentRoute: () => root,
+  path: "/models",
+  validateSearch: readModelsSearch,
+  component: lazyRouteComponent(() => import("./routes/models"), "Models"),
+  staticData: { crumb: () => "Models" },
+});
+
 const clusters = createRoute({
   getParentRoute: () => root,
   path: "/clusters",
@@ -183,6 +192,7 @@ const tree = root.addChildren([
   jobs.addChildren([jobsIndex, job]),
   diff,
   compare,
+  models,
   clusters,
   accuracy,
 ]);

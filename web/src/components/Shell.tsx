@@ -14,6 +14,7 @@ const SCREENS = [
   { to: "/plans", label: "Plans", keys: "g p" },
   { to: "/jobs", label: "Jobs", keys: "g j" },
   { to: "/compare", label: "Compare clusters", keys: "g c" },
+  { to: "/models", label: "Models", keys: "g m" },
   { to: "/clusters", label: "Clusters & profiles", keys: "g l" },
   { to: "/accuracy", label: "Accuracy", keys: "g a" },
 ] as const;

@@ -36,6 +36,24 @@ test("the list says which back-end runs a plan, and is filtered by it", async ({
   await expect(rows.filter({ hasText: /megatron/ })).toHaveCount(0);
 });
 
+test("the list is sorted by a column, and two of its plans are compared", async ({ page }) => {
+  await page.goto("/plans");
+  const rows = page.getByRole("table").locator("tbody tr");
+  await expect(rows.first()).toBeVisible();
+  await page.getByRole("button", { name: "Step time" }).click();
+  await expect(page.getByRole("columnheader", { name: "Step time" })).toHaveAttribute(
+    "aria-sort",
+    /ascending|descending/,
+  );
+  const first = rows.filter({ hasText: "dense" }).first().getByRole("checkbox");
+  await first.focus();
+  await page.keyboard.press("Space");
+  await expect(page.getByText("choose one more")).toBeVisible();
+  await rows.filter({ hasText: "moe" }).first().getByRole("checkbox").check();
+  await page.getByRole("link", { name: /^Compare .* with / }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Plan a against plan b");
+});
+
 test("a plan is opened by its label or the beginning of its id", async ({ page, request, baseURL }) => {
   const dense = await (await request.get(`${baseURL}/v1/plans/dense`)).json();
   for (const name of ["dense", dense.plan_id.slice(0, 8)]) {

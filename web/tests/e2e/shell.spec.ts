@@ -6,6 +6,7 @@ const SCREENS = [
   ["/plans", "Plans"],
   ["/jobs", "Jobs"],
   ["/compare", "Compare clusters"],
+  ["/models", "Models"],
   ["/clusters", "Clusters & profiles"],
   ["/accuracy", "Accuracy"],
 ] as const;

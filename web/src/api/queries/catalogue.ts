@@ -41,6 +41,12 @@ export const modelsQuery = queryOptions({
   queryFn: async ({ signal }) => rows<ModelRow>(await ask(api.GET("/v1/models", { signal }))),
 });
 
+export const modelQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["model", name],
+    queryFn: ({ signal }) => ask(api.GET("/v1/models/{name}", { params: { path: { name } }, signal })),
+  });
+
 export const clustersQuery = queryOptions({
   queryKey: ["clusters"],
   queryFn: async ({ signal }) => rows<ClusterRow>(await ask(api.GET("/v1/clusters", { signal }))),

@@ -13,6 +13,8 @@ export interface ShelfProps {
 interface Props<Row extends { readonly name: string }> {
   /** What a row is called: cluster, device, profile. */
   noun: string;
+  /** Under what the list of keys names its keys. */
+  group?: string;
   caption: string;
   rows: readonly Row[];
   columns: readonly Column<Row>[];
@@ -23,7 +25,7 @@ interface Props<Row extends { readonly name: string }> {
 
 /** Rows to choose from, and what is known of the chosen one beside them. */
 export function Shelf<Row extends { readonly name: string }>(props: Props<Row>) {
-  const { noun, caption, rows, columns, chosen, onChoose, children } = props;
+  const { noun, group = "Clusters & profiles", caption, rows, columns, chosen, onChoose, children } = props;
   const list = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the choice decides which button is pressed
   useEffect(() => {
@@ -35,8 +37,8 @@ export function Shelf<Row extends { readonly name: string }>(props: Props<Row>) 
     if (next) onChoose(next.name);
   };
   useKeys([
-    { keys: "j", does: `Next ${noun}`, group: "Clusters & profiles", run: () => walk(1) },
-    { keys: "k", does: `Previous ${noun}`, group: "Clusters & profiles", run: () => walk(-1) },
+    { keys: "j", does: `Next ${noun}`, group, run: () => walk(1) },
+    { keys: "k", does: `Previous ${noun}`, group, run: () => walk(-1) },
   ]);
   const name: Column<Row> = {
     name: "name",
