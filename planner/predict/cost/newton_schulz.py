@@ -78,7 +78,7 @@ def with_orthogonalization(
     ):
         billed = (parameters @ kind_counts + end)[key]
         if end is ends[0]:
-            # Where both ends are on one stage the head's copy of the token table is not billed.
+            # Without a pipeline the head's copy of the token table is not billed.
             billed = billed - np.where(stages == 1, cost.table_copy_parameters[key], 0.0)
         each_s = (seconds @ kind_counts)[key] / np.maximum(billed, 1.0)
         found.append(Orthogonalization(each_s, longest_s.max(axis=1)[key]))

@@ -161,7 +161,7 @@ class CostModel:
         cost, key = keyed or self.keyed(rows)
         tensors, rows = self._tensors_per_parameter(cost, key), rows_as_run(rows, self.hardware.physics)
         shared = parallelisms(rows, tensors, cost.of_layers(key, self.kind_counts))
-        dense, expert = with_orthogonalization(shared, self._asked, cost, key, np.where(v_placed(rows), 1, rows.pp))
+        dense, expert = with_orthogonalization(shared, self._asked, cost, key, rows.pp)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(rows, cost, key, (dense, expert))
         front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
@@ -224,14 +224,12 @@ class CostModel:
     ) -> tuple[tuple[Array, Array], tuple[Array, Array], Array, Array]:
         """Forward and backward of both ends with ZeRO-2/3 traffic, the head's dense parameters, and frozen bytes.
 
-        Those of a token table that is there twice: without a pipeline, and in a V, head and embedding share one
-        (DeepSeek-V3's report, arXiv 2412.19437, section 3.2.3).
+        Those of a token table that is there twice: without a pipeline head and embedding share one.
         """
         first, last, (dense, expert) = cost.embedding, cost.head, parallels
-        one_table = (rows.pp == 1) | v_placed(rows)
-        head_dense = last.dense_parameters[key] - np.where(one_table, cost.table_copy_parameters[key], 0.0)
+        head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
         at_work = self.workload, self.hardware
-        copied = np.where(one_table, cost.table_copy_bytes[key], 0.0)
+        copied = np.where(rows.pp == 1, cost.table_copy_bytes[key], 0.0)
         front_units = [gathered_unit(first, first.dense_parameters[key], dense, "dense", key)]
         front = with_traffic(front_units, *at_work, first.forward_s[key], first.backward_s[key])
         back_units = (
