@@ -90,7 +90,7 @@ def survey(names: list[str]) -> dict[str, Any]:
     import transformers
 
     torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers.logging.set_verbosity_error()
     known = classes_by_type()
     types = {}
     for model_type in names or known:

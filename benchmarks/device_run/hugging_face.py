@@ -203,7 +203,7 @@ def build_model(size: ModelSize, precision: str, attention: str, experts: str, d
     dtype = torch.float32 if precision == "amp" else torch.bfloat16
     with torch.device(device):
         chosen |= {"attn_implementation": attention}
-        return AutoModelForCausalLM.from_config(config, dtype=dtype, **chosen)  # type: ignore[no-untyped-call]
+        return AutoModelForCausalLM.from_config(config, dtype=dtype, **chosen)
 
 
 def _host(device: torch.device) -> bool:

@@ -125,6 +125,13 @@ Reliability = Annotated[
         " `meshwright goodput` takes.",
     ),
 ]
+STORAGE_BANDWIDTH = typer.Option(
+    "--storage-bandwidth", metavar="GB/S", help="What the storage takes and gives, all nodes together."
+)
+FailureRate = Annotated[
+    float | None,
+    typer.Option("--failure-rate", metavar="X", help="Failures of one device an hour, in place of a published run's."),
+]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the plans in the database.")]
 Price = Annotated[
     float | None, typer.Option("--price", metavar="X", help="Price of a device hour, for --objective cost.")

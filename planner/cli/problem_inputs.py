@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.backend_names import ANY
+from planner.cli.key_values import key_values
 from planner.cli.options import ObjectiveChoice, PreferChoice
 from planner.cli.sample_size import sample_tokens
 from planner.cli.workload_flags import WorkloadFlags
@@ -185,14 +186,8 @@ def _said_reliability(text: str | None) -> dict[str, Any]:
     """``repair_hours=48,asynchronous=true`` as the part of an objective.  Raises DocumentInvalid."""
     if text is None:
         return {}
-    pairs = [part.partition("=") for part in text.split(",")]
-    if not all(equals for _, equals, _ in pairs):
-        raise DocumentInvalid(f"{text!r} is no list of K=V", where="--reliability", hint="write it as repair_hours=48")
-    names = [key.strip() for key, _, _ in pairs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DocumentInvalid(f"{', '.join(twice)} is said twice", where="--reliability", hint="say each name once")
-    return {"reliability": {name: _plain(value.strip()) for name, (_, _, value) in zip(names, pairs, strict=True)}}
+    said = key_values(text.split(","), "--reliability", "write it as repair_hours=48,asynchronous=true")
+    return {"reliability": {name: _plain(value) for name, value in said.items()}}
 
 
 def _plain(text: str) -> float | bool | str:

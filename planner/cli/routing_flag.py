@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from planner.cli.key_values import file_text
 from planner.errors import DocumentInvalid
 
 FLAG = "--routing"
@@ -33,13 +34,7 @@ def routing_of(text: str | None) -> dict[str, Any] | None:
 
 
 def _counts(path: Path) -> list[float]:
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise DocumentInvalid(
-            f"the file cannot be read: {reason}", where=f"{FLAG} {path}", hint=f"give {SAID}"
-        ) from None
+    text = file_text(path, FLAG, f"give {SAID}")
     if text.lstrip().startswith("["):
         try:
             found = json.loads(text)

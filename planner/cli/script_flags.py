@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.backend_names import ANY
+from planner.cli.key_values import key_values
 from planner.cli.output import talk
 from planner.errors import DocumentInvalid
 from planner.operations.launch_files import is_script, read_script, script_backend
@@ -122,14 +123,9 @@ def said_script(flags: ScriptFlags, devices: int | None = None) -> SaidScript:
 
 
 def _variables(texts: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not _NAME.match(name):
-            raise DocumentInvalid(f"'{text}' is not VAR=VALUE", where="--set", hint="for example --set NNODES=4")
-        if found.get(name, value) != value:
-            raise DocumentInvalid(f"{name} is given twice", where="--set", hint="keep one of the two")
-        found[name] = value
+    found = key_values(texts, "--set", "for example --set NNODES=4")
+    if strange := next((name for name in found if not _NAME.match(name)), None):
+        raise DocumentInvalid(f"{strange!r} is no variable", where="--set", hint="for example --set NNODES=4")
     return found
 
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from planner.cli.key_values import file_text, key_values
 from planner.errors import DocumentInvalid
 
 FLAG = "--sequences"
@@ -34,11 +35,10 @@ def sequences_of(text: str | None) -> dict[str, Any] | None:
     if kind not in KINDS:
         raise DocumentInvalid(f"{kind!r} is no kind of sequences", where=FLAG, hint=f"give {SAID}")
     said: dict[str, Any] = {"kind": kind}
-    for option in options:
-        name, equals, value = option.partition("=")
+    for name, value in key_values(options, FLAG, f"give {SAID}").items():
         percentile = _PERCENTILE.fullmatch(name)
-        if not equals or not (percentile or name in ("mean", "file", "packing")):
-            raise DocumentInvalid(f"{option!r} is no option with a value", where=FLAG, hint=f"give {SAID}")
+        if not (percentile or name in ("mean", "file", "packing")):
+            raise DocumentInvalid(f"{name!r} is no option with a value", where=FLAG, hint=f"give {SAID}")
         if percentile:
             said.setdefault("percentiles", []).append((float(percentile[1]), _number(value)))
         elif name == "file":
@@ -56,13 +56,7 @@ def read_lengths(path: Path) -> list[tuple[float, float]]:
     # Help is printed without the documents' library.
     from planner.question.sequences import MOST_LENGTHS
 
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise DocumentInvalid(
-            f"the file cannot be read: {reason}", where=f"{FLAG} {path}", hint=f"give {SAID}"
-        ) from None
+    text = file_text(path, FLAG, f"give {SAID}")
     counts: dict[float, float] = {}
     for length, count in _counted(text, path):
         if not (math.isfinite(length) and math.isfinite(count) and length >= 0 and count >= 0):

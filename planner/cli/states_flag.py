@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.cli.key_values import key_values
 from planner.errors import DocumentInvalid
 
 FLAG = "--optimizer-states"
@@ -16,12 +17,7 @@ def states_of(text: str | None) -> dict[str, str] | None:
     """
     if text is None:
         return None
-    said: dict[str, str] = {}
-    for word in text.split(","):
-        name, equals, value = (part.strip() for part in word.partition("="))
-        if not equals or name not in NAMES:
-            raise DocumentInvalid(f"{word.strip()!r} is no state with a format", where=FLAG, hint=f"give {SAID}")
-        if name in said:
-            raise DocumentInvalid(f"{name} is said twice", where=FLAG, hint=f"give {SAID}")
-        said[name] = value
+    said = key_values(text.split(","), FLAG, f"give {SAID}")
+    if strange := next((name for name in said if name not in NAMES), None):
+        raise DocumentInvalid(f"{strange!r} is no state of an optimizer", where=FLAG, hint=f"give {SAID}")
     return said

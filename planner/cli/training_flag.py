@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.cli.key_values import key_values
 from planner.errors import DocumentInvalid
 
 FLAG = "--training"
@@ -24,16 +25,10 @@ def training_of(text: str | None) -> dict[str, Any] | None:
     kind, *options = (word.strip() for word in text.split(","))
     if kind not in KINDS:
         raise DocumentInvalid(f"no training is called {kind!r}", where=FLAG, hint=f"give {SAID}")
-    said: dict[str, Any] = {"kind": kind}
-    for option in options:
-        name, equals, value = option.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals and name not in SWITCHES:
-            raise DocumentInvalid(f"{option!r} is no option with a value", where=FLAG, hint=f"give {SAID}")
-        if name in said:
-            raise DocumentInvalid(f"{name} is said twice", where=FLAG, hint=f"give {SAID}")
-        said[name] = _value(name, value.strip()) if equals else True
-    return said
+    said = key_values(options, FLAG, f"give {SAID}", switches=SWITCHES, dashes=True)
+    if "kind" in said:
+        raise DocumentInvalid("kind is given twice", where=FLAG, hint=f"give {SAID}")
+    return {"kind": kind} | {name: _value(name, value) for name, value in said.items()}
 
 
 def _value(name: str, value: str) -> Any:

@@ -29,8 +29,6 @@ def script_words(text: str) -> ScriptWords:
     scope, run = started({}, None, "script.sh"), Interpreter()
     with contextlib.suppress(ShellSyntaxError, TooLongError, RecursionError):
         run.run(text, scope)
-    words = tuple(word for command in run.commands for word in command.words)
-    if not any(word.startswith("--") for word in words):
-        words = tuple(part for name in scope.values for value in scope.elements(name) or () for part in value.split())
+    words = run.all_words(scope)
     skipped = (word for _, _, left_out in scope.record.undecided for word in left_out)
     return ScriptWords(words, tuple(dict.fromkeys(skipped)))

@@ -43,6 +43,7 @@ from planner.search.split_limits import memory_limit_bytes
 from planner.search.trace_notes import trace_notes, traced_by
 from planner.search.training_notes import training_notes
 from planner.version import __version__
+from profiles.units import HOUR_S
 
 ATTENTION_WORDS: dict[AttentionChoice, str] = {
     "best": "fused (flash)",
@@ -147,7 +148,7 @@ def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
             num_layers_per_chunk=relieved if replays else (),
         ),
         offload=StageOffload(optimizer=strategy.optimizer_offload, activation_layers=sum(relieved) if offloads else 0),
-        peak_memory_bytes=_memory(bill),
+        peak_memory_bytes=memory_bill(bill),
         parameters_per_device=round(bill.dense_parameters + bill.expert_parameters),
         forward_s=bill.forward_s,
         backward_s=bill.backward_s,
@@ -158,7 +159,8 @@ def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
     )
 
 
-def _memory(bill: StageBill) -> MemoryBill:
+def memory_bill(bill: StageBill) -> MemoryBill:
+    """A stage's bytes by part, whole numbers that add up."""
     parts = {
         "weights": round(bill.weights_bytes),
         "gradients": round(bill.gradients_bytes),
@@ -283,4 +285,4 @@ def _calibration_provenance(problem: Problem) -> dict[str, Any]:
 
 def _cost_per_step(problem: Problem, step_s: float, devices: int) -> float | None:
     price = problem.objective.price_per_device_hour or problem.cluster.price_per_device_hour
-    return None if price is None else price * devices * step_s / 3600.0
+    return None if price is None else price * devices * step_s / HOUR_S

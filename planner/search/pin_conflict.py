@@ -195,6 +195,6 @@ def _instead(problem: Problem, conflict: Constraints) -> Iterator[tuple[str, int
                 yield name, value
 
 
-def value_word(value: int | str | bool) -> str:
+def value_word(value: object) -> str:
     """A value as it is pinned."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -18,12 +18,12 @@ from profiles.importing.format import Format, ReadOptions
 from profiles.importing.hostlist import expand_hostlist
 from profiles.importing.imported import Imported
 from profiles.importing.log_lines import clean_line
+from profiles.importing.slurm_switches import add_switch, settings_of
 from profiles.importing.source_file import Head, SourceFile
 from profiles.importing.switch_tree import SwitchTree
 from profiles.topology import NetworkTier, Topology
 
 _LINE = re.compile(r"^[ \t]*(?:SwitchName|BlockName|RingName)[ \t]*=[ \t]*\S", re.IGNORECASE | re.MULTILINE)
-_PAIR = re.compile(r"(?<!\w)([A-Za-z]\w{0,40})\s{0,9}=\s{0,9}(\"[^\"]*\"|'[^']*'|\S+)")
 _NAMES = ("switchname", "blockname", "ringname")
 _SIZES = re.compile(r"\d{1,7}(?:,\d{1,7})*\Z")
 
@@ -68,7 +68,7 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     imported = Imported(tool="slurm")
     content = _Content()
     for number, line in _logical_lines(file):
-        pairs = {key.casefold(): value.strip("\"'") for key, value in _PAIR.findall(line)}
+        pairs = settings_of(line)
         if not pairs:
             continue
         try:
@@ -91,12 +91,10 @@ def _take(pairs: dict[str, str], content: _Content, where: str, imported: Import
             imported.skip("line of another setting")
         return
     nodes = expand_hostlist(pairs.get("nodes", ""), where)
-    switches = expand_hostlist(pairs.get("switches", ""), where)
-    if not nodes and not switches:
+    if not nodes and not pairs.get("switches"):
         raise DocumentInvalid(f"{kind} has neither Nodes nor Switches", where=where, hint="add Nodes=node[01-16]")
     if kind == "switchname":
-        # scontrol repeats all nodes at every level; what hangs below child switches is theirs.
-        content.tree.add(pairs[kind], switches=switches, nodes=[] if switches else nodes)
+        add_switch(content.tree, pairs, where)
         content.number(content.tree.nodes[pairs[kind]])
     elif kind == "blockname":
         content.blocks.append(nodes)

@@ -14,6 +14,7 @@ from profiles.errors import DocumentInvalid
 
 MAX_HOSTS = 200_000
 """More hosts than this in one expression are refused: Slurm's own limit for one range is 65,536."""
+_HINT = "write it like node[01-16,20] with low-high ranges"
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?\Z")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
@@ -39,9 +40,9 @@ def _split(text: str, where: str) -> list[str]:
             items.append(text[start:index])
             start = index + 1
         if depth not in (0, 1):
-            raise _broken(text, where)
+            break
     if depth:
-        raise _broken(text, where)
+        raise _broken("brackets do not match", text, where)
     items.append(text[start:])
     return [item.strip() for item in items if item.strip()]
 
@@ -49,16 +50,14 @@ def _split(text: str, where: str) -> list[str]:
 def _expand_one(item: str, where: str, room: int) -> list[str]:
     parts = _BRACKETS.split(item)
     if any(character in part for part in parts[::2] for character in "[] \t"):
-        raise _broken(item, where)
+        raise _broken("brackets or spaces", item, where)
     choices: list[list[str]] = []
     total = 1
     for index, part in enumerate(parts):
         choices.append([part] if index % 2 == 0 else _numbers(part, item, where))
         total *= len(choices[-1])
         if total > room:
-            raise DocumentInvalid(
-                f"'{item[:60]}' names more than {MAX_HOSTS:,} hosts", where=where, hint="check the range in brackets"
-            )
+            raise _broken(f"more than {MAX_HOSTS:,} hosts", item, where)
     return ["".join(each) for each in product(*choices)]
 
 
@@ -67,15 +66,13 @@ def _numbers(inside: str, item: str, where: str) -> list[str]:
     for part in inside.split(","):
         match = _RANGE.match(part.strip())
         if not match:
-            raise _broken(item, where)
+            raise _broken(f"{part[:40]!r} is no range of numbers", item, where)
         low, high = match.group(1), match.group(2) or match.group(1)
         if int(high) < int(low) or int(high) - int(low) >= MAX_HOSTS:
-            raise _broken(item, where)
+            raise _broken(f"{part[:40]!r} is no rising range of hosts", item, where)
         numbers += [str(number).zfill(len(low)) for number in range(int(low), int(high) + 1)]
     return numbers
 
 
-def _broken(text: str, where: str) -> DocumentInvalid:
-    return DocumentInvalid(
-        f"'{text[:60]}' is not a list of hosts", where=where, hint="write it like node[01-16,20] with low-high ranges"
-    )
+def _broken(why: str, text: str, where: str) -> DocumentInvalid:
+    return DocumentInvalid(f"{why} in {text[:60]!r}", where=where, hint=_HINT)

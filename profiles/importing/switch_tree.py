@@ -1,7 +1,7 @@
 """The nodes of each switch of a tree, level by level: tiers for ``profiles.topology``, innermost first.
 
 A switch's level is its height: 1 where no switch hangs below it.  Nodes get numbers in the order in which they are
-first seen; names do not leave this module.
+first seen, and tiers have no names.
 """
 
 from __future__ import annotations
@@ -34,6 +34,28 @@ class SwitchTree:
         self.nodes.setdefault(switch, []).extend(nodes or [])
         for node in nodes or []:
             self.numbers.setdefault(node, len(self.numbers))
+
+    def node_names(self, where: str) -> list[str]:
+        """The nodes leaf by leaf, the tree walked from its roots in the order in which they were added.
+
+        A root without switches below it comes after the others.  Raises DocumentInvalid for a ring of switches.
+        """
+        below = {child for children in self.switches.values() for child in children}
+        waiting = [name for name in self.switches if name not in below]
+        waiting.sort(key=lambda name: not self.switches[name])
+        waiting.reverse()
+        found: list[str] = []
+        walked: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name not in walked:
+                walked.add(name)
+                found += self.nodes.get(name, [])
+                waiting += reversed(self.switches.get(name, []))
+        if missed := [name for name in self.switches if name not in walked]:
+            what = f"the switches {', '.join(missed[:5])} form a ring"
+            raise DocumentInvalid(what, where=where, hint="check Switches=")
+        return found
 
     def tiers(self, where: str) -> tuple[tuple[NetworkTier, ...], tuple[str, ...]]:
         """Tiers and what is irregular about them.  Raises DocumentInvalid for a ring of switches or no node at all."""

@@ -1,7 +1,8 @@
 """What tests cost, and which of the dear ones a quick run takes.
 
 ``costs.json`` says how many seconds the cases of each dear test function take (its calls; a fixture that several share
-is not theirs).  A quick run gives every function the same seconds (``BUDGET_S``, or what its marker ``budget`` says):
+is not theirs).  A quick run gives every function the same seconds (``BUDGET_S``, or what its marker ``budget`` says),
+and those of one file, which mostly test one thing, together no more than ``FILE_BUDGET_S``:
 
 - of a function with several cases it takes as many as fit, and every case that ``sampling.drawn`` keeps;
 - a case that takes longer than the budget alone runs with the chance budget / cost, so that a run spends the budget on
@@ -18,7 +19,7 @@ import json
 import os
 import random
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,8 @@ from tests import sampling
 
 TABLE = Path(__file__).with_name("costs.json")
 RECORD = "MESHWRIGHT_TEST_COSTS"
-BUDGET_S = 3.0
+BUDGET_S = 2.0
+FILE_BUDGET_S = 6.0
 DEAR_S = 2.0
 """A function whose cases together take less is not in the table."""
 UNLIKE = 2.0
@@ -66,14 +68,15 @@ def left_out(items: Sequence[Item], costs: Mapping[str, Mapping[str, float]] | N
         function, _ = function_and_case(item.nodeid)
         if function in table:
             by_function[function].append(item)
+    sharing = Counter(_file(function) for function, cases in by_function.items() if _said_budget_s(cases[0]) is None)
     found: set[str] = set()
     for function, cases in by_function.items():
-        found |= _left_out(cases, table[function], random.Random(f"{sampling.run_seed()} {function}"))
+        budget_s = _said_budget_s(cases[0]) or min(BUDGET_S, FILE_BUDGET_S / sharing[_file(function)])
+        found |= _left_out(cases, table[function], budget_s, random.Random(f"{sampling.run_seed()} {function}"))
     return found
 
 
-def _left_out(cases: list[Item], costs: Mapping[str, float], draw: random.Random) -> set[str]:
-    budget_s = _budget_s(cases[0])
+def _left_out(cases: list[Item], costs: Mapping[str, float], budget_s: float, draw: random.Random) -> set[str]:
     seconds = {each.nodeid: costs.get(function_and_case(each.nodeid)[1], costs[""]) for each in cases}
     # The order of collection may differ between machines, the sample may not.
     order = draw.sample(sorted(seconds), len(seconds))
@@ -88,9 +91,14 @@ def _left_out(cases: list[Item], costs: Mapping[str, float], draw: random.Random
     return seconds.keys() - taken
 
 
-def _budget_s(item: Item) -> float:
+def _file(function: str) -> str:
+    return function.partition("::")[0]
+
+
+def _said_budget_s(item: Item) -> float | None:
+    """What its marker says."""
     marker = item.get_closest_marker("budget")
-    return BUDGET_S if marker is None else float(getattr(marker, "args")[0])  # noqa: B009  # a protocol's object
+    return None if marker is None else float(getattr(marker, "args")[0])  # noqa: B009  # a protocol's object
 
 
 def _is_kept(item: Item) -> bool:

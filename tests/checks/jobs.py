@@ -101,10 +101,10 @@ STATIC = (
 
 
 def screens_of_this_run() -> tuple[str, ...]:
-    """Playwright's share: a quick run takes one half of the files of screens, which one is the seed's choice."""
+    """Playwright's share: a quick run takes a third of the files of screens, which one is the seed's choice."""
     if sampling.runs_whole():
         return ()
-    return (f"--shard={random.Random(f'screens {sampling.run_seed()}').randint(1, 2)}/2",)
+    return (f"--shard={random.Random(f'screens {sampling.run_seed()}').randint(1, 3)}/3",)
 
 
 def jobs_of(name: str, workers: int) -> tuple[Job, ...]:

@@ -26,7 +26,9 @@ NOT_IMPORTED = re.compile(
 )
 
 
-def error_classes() -> list[type[MeshwrightError]]:
+@pytest.fixture(scope="module")
+def errors() -> list[type[MeshwrightError]]:
+    """Every class of ours; not at import, because each worker would import the whole house to collect its tests."""
     for package in (api, planner, profiles, solver):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not NOT_IMPORTED.fullmatch(module.name):
@@ -38,37 +40,40 @@ def error_classes() -> list[type[MeshwrightError]]:
     return [cls for cls in found if cls.__module__.split(".")[0] in ours]
 
 
-ERRORS = error_classes()
-
-
-def test_the_walk_finds_the_tree() -> None:
-    names = {cls.__name__ for cls in ERRORS}
+def test_the_walk_finds_the_tree(errors: list[type[MeshwrightError]]) -> None:
+    names = {cls.__name__ for cls in errors}
     assert {"MeshwrightError", "DocumentInvalid", "NoFeasiblePlan", "BackEndRefused", "StoreFull"} <= names
 
 
-def test_slugs_are_unique() -> None:
+def test_slugs_are_unique(errors: list[type[MeshwrightError]]) -> None:
     """A class without its own slug is the same error to a program as its parent."""
-    slugs = [cls.slug for cls in ERRORS if "slug" in vars(cls)]
+    slugs = [cls.slug for cls in errors if "slug" in vars(cls)]
     assert sorted(slugs) == sorted(set(slugs))
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda cls: cls.__name__)
-def test_every_error_is_complete(error: type[MeshwrightError]) -> None:
-    if "slug" not in vars(error):
-        parent = next(base for base in error.__mro__[1:] if issubclass(base, MeshwrightError))
-        assert (error.exit_code, error.http_status) == (parent.exit_code, parent.http_status)
-    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", error.slug)
-    assert error.exit_code in EXIT_CODES
-    assert error.http_status in HTTP_STATUSES
-    assert (error.__doc__ or "").strip()
-    if "slug" in vars(error):
-        drawn = sys.modules[error.__module__].__doc__ or ""
-        assert error.__name__ in drawn, f"draw it in the tree at the top of {error.__module__}"
+def test_every_error_is_complete(errors: list[type[MeshwrightError]]) -> None:
+    assert {error.__name__: why for error in errors if (why := incomplete(error))} == {}
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda cls: cls.__name__)
-def test_the_exit_code_drawn_is_the_exit_code(error: type[MeshwrightError]) -> None:
-    drawn = inspect.getdoc(sys.modules[error.__module__]) or ""
-    row = re.search(rf"\b{error.__name__}\b.*?exit (\d)", drawn)
-    if row is not None:
-        assert int(row.group(1)) == error.exit_code
+def incomplete(error: type[MeshwrightError]) -> list[str]:
+    own = "slug" in vars(error)
+    drawn = sys.modules[error.__module__].__doc__ or ""
+    parent = next((base for base in error.__mro__[1:] if issubclass(base, MeshwrightError)), error)
+    right = {
+        "exit code and status of its parent": own
+        or (error.exit_code, error.http_status) == (parent.exit_code, parent.http_status),
+        "slug": re.fullmatch(r"[a-z]+(-[a-z]+)*", error.slug),
+        "exit code": error.exit_code in EXIT_CODES,
+        "HTTP status": error.http_status in HTTP_STATUSES,
+        "docstring": (error.__doc__ or "").strip(),
+        f"place in the tree at the top of {error.__module__}": not own or error.__name__ in drawn,
+    }
+    return [what for what, holds in right.items() if not holds]
+
+
+def test_the_exit_code_drawn_is_the_exit_code(errors: list[type[MeshwrightError]]) -> None:
+    drawn = {error: inspect.getdoc(sys.modules[error.__module__]) or "" for error in errors}
+    rows = {error: re.search(rf"\b{error.__name__}\b.*?exit (\d)", text) for error, text in drawn.items()}
+    assert {
+        error.__name__ for error, row in rows.items() if row is not None and int(row[1]) != error.exit_code
+    } == set()

@@ -166,7 +166,7 @@ def test_a_script_named_as_the_model_tells_its_open_places_too(script: str) -> N
     [
         (("--model", "llama-3.1-8b"), "--model", "the script says the model"),
         (("--set", "TPP=2"), "--set", "never names TPP"),
-        (("--set", "TP"), "--set", "is not VAR=VALUE"),
+        (("--set", "TP"), "--set", "is not NAME=VALUE"),
         (("--set", "TP=1", "--set", "TP=2"), "--set", "given twice"),
         (("--script-args", "'4"), "--script-args", "quote is not closed"),
         (("--vocab-size", "0"), "--vocab-size", "out of range"),

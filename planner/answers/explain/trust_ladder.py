@@ -28,6 +28,7 @@ from planner.predict.uncertainty import step_interval_s
 from planner.question.problem import Problem, Workload
 from planner.question.sample import sample_text
 from planner.search.estimate import estimate
+from planner.search.pin_conflict import value_word
 from planner.strategy.strategy import Strategy
 from profiles.document import Document
 from profiles.scaling import scale_cluster
@@ -185,7 +186,7 @@ def _commands(plan: Plan, found: Plan, file: str) -> tuple[str, ...]:
     problem, strategy = found.problem, found.chosen()
     cluster, device = plan.problem.cluster.name, plan.problem.cluster.pools[0].device.name
     pins = " ".join(
-        f"--pin {name}={_word(value)}"
+        f"--pin {name}={value_word(value)}"
         for name, value in strategy.to_dict().items()
         if name in ("tp", "sp", "cp", "ep", "etp", "pp", "vpp", "zero_stage", "recompute", "micro_batch_size")
     )
@@ -212,10 +213,6 @@ def _length(workload: Workload) -> str:
     if workload.sample is not None:
         return f"--sample {sample_text(workload.sample)}"
     return f"--sequence-length {workload.sequence_length}"
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _interval(plan: Plan, inputs: dict[str, float] | None, left: float | None) -> tuple[float, float]:

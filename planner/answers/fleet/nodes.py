@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.answers.fleet.question import FleetJob, FleetPool, FleetQuestion
-from planner.backends.launch.hosts import expand
 from planner.errors import DocumentInvalid
 from profiles.cluster import Cluster
+from profiles.importing.hostlist import expand_hostlist
 
 MOST_NODES = 100_000
 
@@ -166,7 +166,7 @@ def _pool(pool: FleetPool, cluster: Cluster, names: list[str], lost: set[str], w
 def _expanded(lists: Iterable[str], where: str) -> list[str]:
     found = list[str]()
     for text in lists:
-        found += expand(text, where)
+        found += expand_hostlist(text, where)
         if len(found) > MOST_NODES:
             raise DocumentInvalid(f"more than {MOST_NODES:,} nodes", where=where)
     return found

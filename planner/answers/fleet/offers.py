@@ -14,9 +14,9 @@ from planner.answers.fleet.answer import FleetRow
 from planner.answers.fleet.nodes import Holding, PoolNodes
 from planner.answers.fleet.question import FleetJob, FleetQuestion
 from planner.errors import DocumentInvalid
+from profiles.units import HOUR_S
 from solver.fleet.tables import Choice, FleetTables, Goal
 
-HOUR_S = 3600.0
 RUN, STAY = "weight of the jobs that run", "jobs that stay as they are"
 SPEED, DEADLINES = "weighted relative speed", "weight of the deadlines that are kept"
 COST, FAIR = "cost, negative", "least relative speed over weight"

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.backends.launch.hosts import expand
 from planner.errors import DocumentInvalid
-from profiles.importing.switch_tree import tier_name
+from profiles.importing.hostlist import expand_hostlist
+from profiles.importing.slurm_switches import add_switch, settings_of
+from profiles.importing.switch_tree import SwitchTree, tier_name
 
 _HINT = "lines of `scontrol show topology`, or one leaf a line: leaf1: n[001-032]"
 
@@ -38,22 +39,18 @@ class Switches:
 
 def read_switches(text: str, where: str = "--topology") -> Switches:
     """Raises DocumentInvalid for lines of another form, nodes under two leaves, and switches in a ring."""
-    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
-    nodes: dict[str, list[str]] = {}
-    below: dict[str, list[str]] = {}
-    for line in filter(None, lines):
-        fields = dict(word.partition("=")[::2] for word in line.split())
-        if "SwitchName" in fields and fields.get("Switches"):
-            below[fields["SwitchName"]] = expand(fields["Switches"], where)
-        elif "SwitchName" in fields:
-            nodes[fields["SwitchName"]] = expand(fields["Nodes"], where) if fields.get("Nodes") else []
+    tree = SwitchTree()
+    for line in filter(None, (line.partition("#")[0].strip() for line in text.splitlines())):
+        settings = settings_of(line)
+        if "switchname" in settings:
+            add_switch(tree, settings, where)
         elif ":" in line:
             name, _, listed = line.partition(":")
-            nodes[name.strip()] = [host for word in listed.split() for host in expand(word.strip(","), where) if host]
+            tree.add(name.strip(), nodes=[host for word in listed.split() for host in expand_hostlist(word, where)])
         else:
             raise DocumentInvalid(f"{line[:60]!r} names neither a switch nor a leaf", where=where, hint=_HINT)
     leaf_of: dict[str, str] = {}
-    for leaf, members in nodes.items():
+    for leaf, members in tree.nodes.items():
         for node in members:
             if leaf_of.setdefault(node, leaf) != leaf:
                 raise DocumentInvalid(
@@ -61,7 +58,7 @@ def read_switches(text: str, where: str = "--topology") -> Switches:
                 )
     if not leaf_of:
         raise DocumentInvalid("the topology names no nodes", where=where, hint=_HINT)
-    return Switches(_tiers(leaf_of, below, where))
+    return Switches(_tiers(leaf_of, tree.switches, where))
 
 
 def _tiers(leaf_of: dict[str, str], below: dict[str, list[str]], where: str) -> tuple[tuple[str, dict[str, str]], ...]:

@@ -17,8 +17,7 @@ from pydantic import Field
 
 from planner.search.goodput.failures import failure_rates, given_rates, run_of_device
 from profiles.document import Document
-
-HOUR_S = 3_600.0
+from profiles.units import HOUR_S
 
 
 class BreakEven(Document):

@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 from planner.answers.sweep.answer import FITS, Answer, AnswerKind, Figures
 from planner.answers.sweep.task import OutcomeKind
+from profiles.units import HOUR_S
 
-HOUR_S = 3600.0
 KINDS: tuple[AnswerKind, ...] = (*get_args(OutcomeKind), "missing")
 NO_FIGURES: dict[str, Any] = dict.fromkeys(
     (

@@ -22,9 +22,9 @@ from planner.question.problem import Objective, Problem
 from planner.search.device_counts import slowest_allowed_s
 from profiles.document import Document
 from profiles.scaling import scale_cluster
+from profiles.units import HOUR_S
 
 UNDECIDED = "not decided within the budget"
-HOUR_S = 3600.0
 
 
 class ThroughputPoint(Document):

@@ -14,6 +14,7 @@ from planner.backends.deepspeed.config_keys import config_findings
 from planner.backends.deepspeed.read import config_strategy
 from planner.backends.deepspeed.training_document import read_layout
 from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
+from planner.backends.emission.emitted import file_of
 from planner.backends.emission.layout import Layout
 from planner.backends.launch.rank_environment import rank_environment
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
@@ -30,8 +31,8 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     Raises DocumentInvalid for a missing or malformed file, for keys that Accelerate or DeepSpeed would refuse or
     ignore, and when the files contradict each other.
     """
-    config = read_config(_file(files, CONFIG_FILE))
-    training = read_training(_file(files, TRAINING_FILE))
+    config = read_config(file_of(files, CONFIG_FILE))
+    training = read_training(file_of(files, TRAINING_FILE))
     kind = config.get("distributed_type")
     if kind == "DEEPSPEED":
         strategy = _through_deepspeed(files, training)
@@ -46,15 +47,9 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     return strategy, read_layout(training, optimizer_offload=strategy.optimizer_offload)
 
 
-def _file(files: Mapping[str, str], name: str) -> str:
-    if name not in files:
-        raise DocumentInvalid(f"{name} is missing", where=name, hint=_AGAIN)
-    return files[name]
-
-
 def _through_deepspeed(files: Mapping[str, str], training: AccelerateTraining) -> Strategy:
     try:
-        config = json.loads(_file(files, DEEPSPEED_FILE))
+        config = json.loads(file_of(files, DEEPSPEED_FILE))
     except (ValueError, RecursionError) as error:
         raise DocumentInvalid("not JSON", where=DEEPSPEED_FILE, hint=_AGAIN) from error
     if not isinstance(config, dict):

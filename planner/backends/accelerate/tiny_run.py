@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,18 +19,17 @@ from planner.backends.accelerate.validator import VALIDATOR
 from planner.backends.accelerate.write import TRAIN_SCRIPT
 from planner.backends.checking.environment import make_ready
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
-from planner.backends.deepspeed.tiny_run import fp32_config
+from planner.backends.deepspeed.tiny_run import fp32_config, printed_losses
 from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
-from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
+from planner.backends.ranks.launch_ranks import run_ranks
 from planner.backends.ranks.runner import Losses, Runner, SmallRun
-from planner.errors import BackEndRefused, ValidatorUnavailable
+from planner.errors import ValidatorUnavailable
 
 WORKER = Path(__file__).with_name("tiny_run_worker.py")
 MODULE = "accelerate_on_cpu"
 _FIRST_IMPORT = "import contextlib\n"
 _WITHOUT_CONTEXT_PARALLELISM = "torch 2.13's context parallelism knows attention kernels of CUDA only"
 """distributed/tensor/experimental/_context_parallel/_attention.py: no strategy of the flash kernel of a CPU."""
-_STEP = re.compile(r"^step (\d+) loss (\S+) ", re.MULTILINE)
 
 
 def losses(run: SmallRun) -> Losses:
@@ -54,7 +52,7 @@ def losses(run: SmallRun) -> Losses:
     folders = [_edited(write()) for write in (run.on_ranks, run.alone)]
     done = [run_ranks(folder, variables, run.deadline) for folder in folders]
     notes = tuple(dict.fromkeys(note for ran in done for note in ran.notes))
-    values = [_printed(ran, folder, run.steps) for ran, folder in zip(done, folders, strict=True)]
+    values = [printed_losses(ran, folder, run.steps) for ran, folder in zip(done, folders, strict=True)]
     return Losses(values[0], values[1], notes)
 
 
@@ -75,14 +73,6 @@ def _edited(folder: Path) -> Path:
 def _edit(path: Path, changes: dict[str, Any]) -> None:
     data = json.loads(path.read_text(encoding="utf-8")) | changes
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-
-
-def _printed(ran: RanksRun, folder: Path, steps: int) -> tuple[float, ...]:
-    """The loss of every step, as rank 0 printed it."""
-    found = [(int(number), float(loss)) for number, loss in _STEP.findall(ran.stdout)]
-    if [number for number, _ in found] != list(range(1, steps + 1)):
-        raise BackEndRefused(f"the script printed {len(found)} of {steps} losses", where=str(folder / LOG_FILE))
-    return tuple(loss for _, loss in found)
 
 
 RUNNER = Runner(

@@ -5,13 +5,13 @@ DeepSpeed's document (mesh, recomputed layers) with batch, optimizer and the num
 
 from __future__ import annotations
 
-import json
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from planner.backends.deepspeed import training_document as deepspeed
 from planner.backends.deepspeed.denoiser_config import sample_shape
+from planner.backends.emission.emitted import document_of
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
@@ -71,10 +71,4 @@ def _sample(model: ModelSpec, workload: Workload) -> LatentSample | None:
 
 def read_training(text: str) -> AccelerateTraining:
     """Parse the file.  Raises DocumentInvalid with every finding."""
-    try:
-        return AccelerateTraining.model_validate(json.loads(text))
-    except ValidationError as error:
-        problems = [f"#/{'/'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-        raise DocumentInvalid("; ".join(problems), where=TRAINING_FILE, hint="emit the plan again") from error
-    except (ValueError, RecursionError) as error:
-        raise DocumentInvalid("not JSON", where=TRAINING_FILE, hint="emit the plan again") from error
+    return document_of(AccelerateTraining, text, TRAINING_FILE)

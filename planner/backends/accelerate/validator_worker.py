@@ -198,9 +198,7 @@ def check_adapters(text: str, model_text: str, folder: Path, facts: dict[str, An
     config = LoraConfig.from_pretrained(str(folder))
     values = json.loads(model_text)
     with torch.device("meta"):
-        base = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]  # transformers
-            AutoConfig.for_model(values.pop("model_type"), **values)
-        )
+        base = AutoModelForCausalLM.from_config(AutoConfig.for_model(values.pop("model_type"), **values))
         model = get_peft_model(base, config)
     learns = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     missed = [each for each in config.target_modules if not any(f".{each}." in name for name, _ in learns)]

@@ -10,6 +10,7 @@ from planner.backends.deepspeed.adapters import adapters_agree
 from planner.backends.deepspeed.config import CONFIG_FILE
 from planner.backends.deepspeed.config_keys import config_findings
 from planner.backends.deepspeed.training_document import TRAINING_FILE, TrainingDocument, read_layout, read_training
+from planner.backends.emission.emitted import file_of
 from planner.backends.emission.layout import Layout
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.errors import DocumentInvalid
@@ -22,23 +23,17 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     Raises DocumentInvalid for a missing or malformed file, for keys that DeepSpeed would refuse or ignore, and when
     the files contradict each other.
     """
-    training = read_training(_file(files, TRAINING_FILE))
-    config = _config(_file(files, CONFIG_FILE))
+    training = read_training(file_of(files, TRAINING_FILE))
+    config = _config(file_of(files, CONFIG_FILE))
     mesh = training.mesh
     data_ranks = mesh.data_replicate * mesh.data_shard
     findings = [f"{finding.where}: {finding.message}" for finding in config_findings(config, data_ranks)]
     if findings:
         raise DocumentInvalid("; ".join(findings), where=CONFIG_FILE, hint="repair these keys or emit the plan again")
     strategy = config_strategy(config, training)
-    _agree(strategy, config, training, read_world_size(_file(files, LAUNCH_SCRIPT)))
+    _agree(strategy, config, training, read_world_size(file_of(files, LAUNCH_SCRIPT)))
     adapters_agree(training.training, files, TRAINING_FILE)
     return strategy, read_layout(training, optimizer_offload=strategy.optimizer_offload)
-
-
-def _file(files: Mapping[str, str], name: str) -> str:
-    if name not in files:
-        raise DocumentInvalid(f"{name} is missing", where=name, hint="emit the plan again")
-    return files[name]
 
 
 def _config(text: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def losses(run: SmallRun) -> Losses:
     }
     done = [run_ranks(each, variables, run.deadline) for each in (ranks, alone)]
     notes = tuple(dict.fromkeys(note for ran in done for note in ran.notes))
-    return Losses(_printed(done[0], ranks, run.steps), _printed(done[1], alone, run.steps), notes)
+    return Losses(printed_losses(done[0], ranks, run.steps), printed_losses(done[1], alone, run.steps), notes)
 
 
 def _edited(folder: Path) -> Path:
@@ -63,7 +63,7 @@ def _edit(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Non
     path.write_text(json.dumps(change(json.loads(path.read_text(encoding="utf-8"))), indent=1) + "\n", encoding="utf-8")
 
 
-def _printed(ran: RanksRun, folder: Path, steps: int) -> tuple[float, ...]:
+def printed_losses(ran: RanksRun, folder: Path, steps: int) -> tuple[float, ...]:
     """The loss of every step, as rank 0 printed it."""
     found = [(int(number), float(loss)) for number, loss in _STEP.findall(ran.stdout)]
     if [number for number, _ in found] != list(range(1, steps + 1)):

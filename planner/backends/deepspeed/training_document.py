@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from planner.backends.emission.emitted import document_of
 from planner.backends.emission.layout import Layout, StageLayout, layout_of
 from planner.plan.plan import ChunkPlan, Plan, StageOffload, StageRecompute
 from planner.question.training import Training
 from profiles.document import Document
-from profiles.errors import DocumentInvalid
 
 TRAINING_FILE = "training.json"
 
@@ -113,13 +113,7 @@ def training_text(document: TrainingDocument) -> str:
 
 def read_training(text: str) -> TrainingDocument:
     """Parse the file.  Raises DocumentInvalid with every finding."""
-    try:
-        return TrainingDocument.model_validate(json.loads(text))
-    except ValidationError as error:
-        problems = [f"#/{'/'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-        raise DocumentInvalid("; ".join(problems), where=TRAINING_FILE, hint="emit the plan again") from error
-    except (ValueError, RecursionError) as error:
-        raise DocumentInvalid("not JSON", where=TRAINING_FILE, hint="emit the plan again") from error
+    return document_of(TrainingDocument, text, TRAINING_FILE)
 
 
 def read_layout(document: TrainingDocument, *, optimizer_offload: bool) -> Layout:

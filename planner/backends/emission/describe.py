@@ -29,7 +29,7 @@ def plan_markdown(emission: Emission, physics: Physics) -> str:
         _why(plan),
         _stages(plan),
         _sent(plan, physics),
-        _list("Assumptions", (*plan.assumptions, *emission.written.assumptions)),
+        bullet_section("Assumptions", (*plan.assumptions, *emission.written.assumptions)),
         _launch(emission),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -60,7 +60,7 @@ def _what(plan: Plan, emission: Emission) -> str:
         *([] if plan.fits_probability is None else [("chance to fit", chance_words(plan.fits_probability))]),
     )
     title = f"# {problem.model.name} on {strategy.world_size} devices of {problem.cluster.name}"
-    return f"{title}\n\n" + _table(("", ""), rows)
+    return f"{title}\n\n" + markdown_table(("", ""), rows)
 
 
 def plan_strategy_words(plan: Plan) -> str:
@@ -96,7 +96,7 @@ def _why(plan: Plan) -> str:
         (term_words(name), f"{seconds:.4f}", f"{100 * seconds / total:.1f} %" if total else "")
         for name, seconds in told_terms(plan.breakdown_s)
     ]
-    lines += [_table(("where the step goes", "s", "share"), shares)] if shares else []
+    lines += [markdown_table(("where the step goes", "s", "share"), shares)] if shares else []
     others = [
         (
             f"{other.step_time_s:.3f}",
@@ -105,7 +105,7 @@ def _why(plan: Plan) -> str:
         )
         for other in plan.alternatives
     ]
-    lines += [_table(("runner-up step time (s)", "slower by", "differs in"), others)] if others else []
+    lines += [markdown_table(("runner-up step time (s)", "slower by", "differs in"), others)] if others else []
     return "\n\n".join(lines)
 
 
@@ -143,7 +143,7 @@ def _stages(plan: Plan) -> str:
         "peak (GiB)",
         "weights / optimizer / activations (GiB)",
     )
-    return "## Stages\n\n" + _table(head, rows)
+    return "## Stages\n\n" + markdown_table(head, rows)
 
 
 def _sent(plan: Plan, physics: Physics) -> str:
@@ -160,7 +160,7 @@ def _sent(plan: Plan, physics: Physics) -> str:
         return f"## What is sent\n\nNot counted: {error.what}."
     if not rows:
         return ""
-    return "## What is sent\n\n" + _table(TRAFFIC_COLUMNS, rows)
+    return "## What is sent\n\n" + markdown_table(TRAFFIC_COLUMNS, rows)
 
 
 def chunk_words(chunk: ChunkPlan) -> str:
@@ -192,7 +192,8 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
-def _list(title: str, lines: tuple[str, ...]) -> str:
+def bullet_section(title: str, lines: tuple[str, ...]) -> str:
+    """A heading with a line each; empty without lines."""
     return f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
@@ -201,10 +202,11 @@ def _launch(emission: Emission) -> str:
     lines += ["\n".join(f"- {note}" for note in emission.launch_notes)] if emission.launch_notes else []
     if emission.written.environment:
         rows = [(f"`{name}`", f"`{value}`") for name, value in sorted(emission.written.environment.items())]
-        lines += ["The launcher sets:", _table(("variable", "value"), rows)]
+        lines += ["The launcher sets:", markdown_table(("variable", "value"), rows)]
     return "\n\n".join(lines)
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def markdown_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """A table of Markdown."""
     body = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(cell.translate(_CELL) for cell in row) + " |" for row in body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from planner.backends.emission.emitted import file_of
 from planner.backends.emission.layout import Layout, StageLayout
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.maxtext.config_keys import config_findings
@@ -23,9 +24,7 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
 
     Raises DocumentInvalid for a missing or malformed file, unknown keys, and keys that contradict each other.
     """
-    if CONFIG_FILE not in files:
-        raise DocumentInvalid(f"{CONFIG_FILE} is missing", where=CONFIG_FILE, hint="emit the plan again")
-    config = parse_config(files[CONFIG_FILE])
+    config = parse_config(file_of(files, CONFIG_FILE))
     findings = [f"{finding.where}: {finding.message}" for finding in config_findings(config)]
     if findings:
         raise DocumentInvalid("; ".join(findings), where=CONFIG_FILE, hint=_HINT)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from planner.backends.emission.emitted import file_of
 from planner.backends.emission.layout import Layout, StageLayout
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.megatron.arguments import ARGUMENTS_FILE, ArgumentReader, parse_arguments
@@ -45,11 +46,8 @@ def _chunks(reader: ArgumentReader) -> tuple[ChunkPlan, ...]:
 
 def open_files(files: Mapping[str, str], arguments_file: str) -> tuple[ArgumentReader, int]:
     """The arguments and the number of ranks of an emission.  Raises DocumentInvalid when a file is missing."""
-    for name in (arguments_file, LAUNCH_SCRIPT):
-        if name not in files:
-            raise DocumentInvalid(f"{name} is missing", where=name, hint="emit the plan again")
-    reader = ArgumentReader(parse_arguments(files[arguments_file], arguments_file), arguments_file)
-    return reader, read_world_size(files[LAUNCH_SCRIPT])
+    reader = ArgumentReader(parse_arguments(file_of(files, arguments_file), arguments_file), arguments_file)
+    return reader, read_world_size(file_of(files, LAUNCH_SCRIPT))
 
 
 def chunks_a_rank(reader: ArgumentReader, chunks: tuple[ChunkPlan, ...]) -> int:

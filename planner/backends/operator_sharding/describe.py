@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from planner.backends.emission.describe import bullet_section, markdown_table
 from planner.backends.launch.spec import LaunchFiles
 from planner.shard.sharding_plan import ShardingPlan
 from planner.shard.words import module_summaries
 
 _GIB = 2**30
 _MOST_EDGES = 10
-_CELL = str.maketrans({"|": "\\|", "\n": " "})
 
 
 def sharding_markdown(plan: ShardingPlan, launch: LaunchFiles, assumptions: tuple[str, ...]) -> str:
@@ -20,7 +18,7 @@ def sharding_markdown(plan: ShardingPlan, launch: LaunchFiles, assumptions: tupl
         _why(plan),
         _modules(plan),
         _edges(plan),
-        _list("Assumptions", (*plan.assumptions, *assumptions)),
+        bullet_section("Assumptions", (*plan.assumptions, *assumptions)),
         _launch(launch),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -39,7 +37,7 @@ def _what(plan: ShardingPlan) -> str:
         ("expected time of a step", f"{plan.costs.total_s * 1e3:.3f} ms"),
         ("peak memory", f"{plan.costs.peak_memory_bytes / _GIB:.2f} GiB{of_limit} a device"),
     )
-    return f"# {plan.traced.title} on a mesh of {mesh} on {plan.cluster}\n\n" + _table(("", ""), rows)
+    return f"# {plan.traced.title} on a mesh of {mesh} on {plan.cluster}\n\n" + markdown_table(("", ""), rows)
 
 
 def _why(plan: ShardingPlan) -> str:
@@ -49,7 +47,7 @@ def _why(plan: ShardingPlan) -> str:
         ("resharding", f"{plan.costs.resharding_s * 1e3:.3f}"),
     )
     bound = f"bound {plan.bound_s * 1e3:.3f} ms, gap {100 * plan.gap:.3f} %"
-    return f"## Why\n\nThe plan is {status}: {bound}.\n\n" + _table(("where the step goes", "ms"), rows)
+    return f"## Why\n\nThe plan is {status}: {bound}.\n\n" + markdown_table(("where the step goes", "ms"), rows)
 
 
 def _modules(plan: ShardingPlan) -> str:
@@ -58,8 +56,9 @@ def _modules(plan: ShardingPlan) -> str:
         for each in module_summaries(plan)
     ]
     head = ("module", "in words", "weight", "optimizer state", "output", "copies")
-    return "## Weights\n\nOne letter a mesh axis: S0 = dim 0 is cut, R = whole, P = a term of a sum.\n\n" + _table(
-        head, rows
+    return (
+        "## Weights\n\nOne letter a mesh axis: S0 = dim 0 is cut, R = whole, P = a term of a sum.\n\n"
+        + markdown_table(head, rows)
     )
 
 
@@ -79,18 +78,9 @@ def _edges(plan: ShardingPlan) -> str:
         return ""
     head = ("tensor", "read by", "in module", "collectives", "µs")
     shown = [(*words, f"{time * 1e6:.1f}") for time, words in rows[:_MOST_EDGES]]
-    return f"## What is sent\n\nThe dearest of {len(rows)} reshardings.\n\n" + _table(head, shown)
-
-
-def _list(title: str, lines: tuple[str, ...]) -> str:
-    return f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+    return f"## What is sent\n\nThe dearest of {len(rows)} reshardings.\n\n" + markdown_table(head, shown)
 
 
 def _launch(launch: LaunchFiles) -> str:
     notes = "\n\n" + "\n".join(f"- {note}" for note in launch.notes) if launch.notes else ""
     return f"## Launch\n\nIn this directory:\n\n```\n{launch.command}\n```{notes}"
-
-
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    body = [head, tuple("---" for _ in head), *rows]
-    return "\n".join("| " + " | ".join(cell.translate(_CELL) for cell in row) + " |" for row in body)

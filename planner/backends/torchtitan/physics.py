@@ -50,9 +50,10 @@ TORCHTITAN_COMPILED = replace(
     compiled_checkpointing=True,
     kept_logit_bytes=COMPILED_LOGIT_BYTES,
     passing_logit_bytes=COMPILED_LOGIT_BYTES,
+    rowwise_scales=True,
 )
-"""Our files compile model and loss (``planner.backends.torchtitan.values``, compiling) and choose FlexAttention, which
-the compiler makes a kernel of; its rate is taken as FlashAttention-2's.  Times: *not
-studied*.  Memory as of measured compiled runs: what no backward pass reads is not kept, and the compiled loss keeps
-16-bit logits and their gradient (predicted over measured reserved memory of two torchtitan runs with both 0.97 and
-0.99, of five with a compiled model 0.99 to 1.02)."""
+"""Our files compile model and loss, scale 8-bit products by rows (``planner.backends.torchtitan.values``, compiling and
+float8_recipe) and choose FlexAttention, which the compiler makes a kernel of; its rate is taken as FlashAttention-2's.
+Times: *not studied*.  Memory as of measured compiled runs: what no backward pass reads is not kept, and the compiled
+loss keeps 16-bit logits and their gradient (predicted over measured reserved memory of two torchtitan runs with both
+0.97 and 0.99, of five with a compiled model 0.99 to 1.02)."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from planner.backends.emission.emitted import file_of
 from planner.backends.emission.layout import Layout, StageLayout, canonical_recompute
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.torchtitan.config_module import MODULE_FILE, read_module
@@ -55,7 +56,7 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     contradict each other, and for a compiled model under a schedule that splits backward passes.
     """
     said = _module(files) if MODULE_FILE in files else _toml(files)
-    script = _file(files, TRAIN_SCRIPT)
+    script = file_of(files, TRAIN_SCRIPT)
     try:
         strategy = _strategy(said)
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
@@ -72,12 +73,6 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
         message = f"{strategy.schedule} splits backward passes, which fails on compiled layers and loss (rule P6)"
         raise DocumentInvalid(message, where=said.where, hint="emit the plan again, or choose another schedule")
     return strategy, layout
-
-
-def _file(files: Mapping[str, str], name: str) -> str:
-    if name not in files:
-        raise DocumentInvalid(f"{name} is missing", where=name, hint="emit the plan again")
-    return files[name]
 
 
 def _module(files: Mapping[str, str]) -> _Said:
@@ -99,7 +94,7 @@ def _module(files: Mapping[str, str]) -> _Said:
 
 
 def _toml(files: Mapping[str, str]) -> _Said:
-    given, model = read_config(_file(files, CONFIG_FILE)), read_model(_file(files, MODEL_FILE))
+    given, model = read_config(file_of(files, CONFIG_FILE)), read_model(file_of(files, MODEL_FILE))
     _demand_known(given, TOML_VERSION, CONFIG_FILE)
     for section in ("parallelism", "training", "activation_checkpoint"):
         if section not in given:

@@ -16,16 +16,8 @@ if TYPE_CHECKING:
 
     from planner.search.goodput.goodput import Goodput
 
-GIGA = 1e9
-
-Storage = Annotated[
-    float, typer.Option("--storage-bandwidth", metavar="GB/S", help="What the storage takes, all nodes together.")
-]
 Asynchronous = Annotated[bool, typer.Option("--async", help="Checkpoints are written beside training.")]
 FailuresOf = Annotated[str | None, typer.Option("--failures-of", metavar="RUN", help="A published run that fails so.")]
-FailureRate = Annotated[
-    float | None, typer.Option("--failure-rate", metavar="X", help="Failures of one device an hour, in place of a run.")
-]
 Restart = Annotated[
     float | None, typer.Option("--restart", metavar="SECONDS", help="From a failure to the first step.")
 ]
@@ -42,10 +34,10 @@ def register(app: typer.Typer) -> None:
 
 def goodput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     plan: flags.PlanReference,
-    storage_bandwidth: Storage,
+    storage_bandwidth: Annotated[float, flags.STORAGE_BANDWIDTH],
     asynchronous: Asynchronous = False,
     failures_of: FailuresOf = None,
-    failure_rate: FailureRate = None,
+    failure_rate: flags.FailureRate = None,
     restart: Restart = None,
     repair_hours: Repair = None,
     spare_nodes: Spares = None,
@@ -61,7 +53,7 @@ def goodput(  # noqa: PLR0913, PLR0917  # a flag is an argument
 
     said = {
         "plan": plan,
-        "storage_bandwidth_bytes_per_s": storage_bandwidth * GIGA,
+        "storage_bandwidth_bytes_per_s": storage_bandwidth * 1e9,
         "asynchronous": asynchronous,
         "failures_of": failures_of,
         "failures_per_device_hour": failure_rate,
@@ -80,6 +72,7 @@ def goodput(  # noqa: PLR0913, PLR0917  # a flag is an argument
 def _tables(found: Goodput) -> Iterator[RenderableType]:
     from planner.answers.views.words import count, gib, money, percent, seconds
     from planner.cli.render.tables import bullets, facts, heading, table
+    from profiles.units import HOUR_S
 
     lost = found.lost
     rows = [
@@ -91,7 +84,7 @@ def _tables(found: Goodput) -> Iterator[RenderableType]:
         rows.append((f"{count(found.tokens)} tokens", f"{found.days:,.1f} days{cost}"))
     if found.interval_s is not None and found.mean_time_between_failures_s is not None:
         rows += [
-            ("a failure every", f"{found.mean_time_between_failures_s / 3600:,.2f} h"),
+            ("a failure every", f"{found.mean_time_between_failures_s / HOUR_S:,.2f} h"),
             ("checkpoint every", f"{found.interval_steps:,} steps, {seconds(found.interval_s)}"),
         ]
     rows += [

@@ -47,19 +47,11 @@ Horizon = Annotated[
     float | None,
     typer.Option("--horizon", metavar="HOURS", help="Until the devices change again; else until the next failure."),
 ]
-FailureRate = Annotated[
-    float | None,
-    typer.Option("--failure-rate", metavar="R", help="Failures of one device an hour, not published ones."),
-]
-Storage = Annotated[
-    float | None, typer.Option("--storage-bandwidth", metavar="GB/S", help="What the storage gives, in GB a second.")
-]
 Reshardable = Annotated[
     bool,
     typer.Option("--reshardable-checkpoint", help="The last checkpoint was written to be loaded into any layout."),
 ]
 TopK = Annotated[int, typer.Option("--top", metavar="K", help="Runners-up to report.")]
-HOUR_S = 3_600.0
 DATA_PARALLEL = {"dp_replicate", "dp_shard"}
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the new plan in the database.")]
 PlanOut = Annotated[Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the new plan document.")]
@@ -79,8 +71,8 @@ def replan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     node_names: NodeNames = None,
     prefer_layout: PreferLayout = "horizon",
     horizon: Horizon = None,
-    failure_rate: FailureRate = None,
-    storage_bandwidth: Storage = None,
+    failure_rate: flags.FailureRate = None,
+    storage_bandwidth: Annotated[float | None, flags.STORAGE_BANDWIDTH] = None,
     reshardable_checkpoint: Reshardable = False,
     top: TopK = 0,
     plan_out: PlanOut = None,
@@ -146,6 +138,7 @@ def _tables(made: Replan) -> Iterator[RenderableType]:
     from planner.answers.views.words import seconds, short_id
     from planner.cli.render.plan import strategy_line
     from planner.cli.render.tables import facts, heading, table
+    from profiles.units import HOUR_S
 
     yield facts(
         [

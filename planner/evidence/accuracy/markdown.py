@@ -34,6 +34,8 @@ How to read it
 - Memory is compared with what each source means by it (allocated, reserved, resident between steps; which rank).
   HF Ultra-Scale's column is what its first stage holds between steps: it does not move with the
   micro-batch. That reading was found by looking at these rows; the sources do not say it.
+- vTrain's one-node times are composed: they are sums of about 36 layer times, to the microsecond, so that its ranking
+  groups ask about the same few measurements again and again (decision 0094).
 - Rows that lack something, or contradict themselves, are counted below with the reason and enter no average.
 """
 TAG = re.compile(r"<(?=[a-zA-Z/!?])")

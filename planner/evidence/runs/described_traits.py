@@ -30,6 +30,8 @@ def described_traits(flavour: Flavour, said: SoftwareDescription) -> Physics:
         traits = replace(traits, log_probability_loss=True)
     if said.loss == "wide":
         traits = replace(traits, wide_loss=True)
+    if said.launches == "blocking":
+        traits = replace(traits, blocking_launches=True)
     if flavour.whole_layers:
         fused = FUSED_BY.get(said.kernels, frozenset())
         fused |= frozenset({"cross_entropy"}) if said.loss in ("fused", "chunked") else frozenset()

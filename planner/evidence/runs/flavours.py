@@ -186,9 +186,11 @@ SIMUMAX = Flavour(
 """The ground-truth table says that these runs overlap nothing."""
 INTERNEVO = Flavour(
     "InternEvo", backend="internevo", gradient_dtype="bf16", sequence_parallel=False, memory="process",
+    overlap_param_gather=False,
     step_bytes=FLAT_STEP_BYTES,
     traits=replace(
-        TUNED, launch_s=EAGER_LAUNCH_S, unfused=frozenset({"norm", "cross_entropy"}), accumulation_bytes=6.0
+        TUNED, launch_s=EAGER_LAUNCH_S, unfused=frozenset({"norm", "cross_entropy"}), accumulation_bytes=6.0,
+        zero_all_reduces=True,
     ),
 )  # fmt: skip
 """Eager PyTorch.  Norms take a copy of the hidden states in fp32, and are replayed where layers are not; logits turn to
@@ -197,7 +199,9 @@ internlm/model/modeling_internlm.py, _dropout_and_norm_attn and dropout_selectiv
 model/metrics.py, AccPerplex.update).  Counted as several passes of PyTorch's own operators, which is more than its
 norms move (46 bytes an element, counted 90) and less than its loss and metrics do (about 75 a logit, counted 45).
 Autograd sums 16-bit gradients once a micro-batch; they are reduced after the last one
-(solver/optimizer/hybrid_zero_optim.py)."""
+(solver/optimizer/hybrid_zero_optim.py).  Whatever ``zero1`` is, every rank gets all gradients (the same, 300, and
+optimizer/utils.py, 117: an all_reduce), and a step ends when all weights are back (broadcast_params: its handles are
+waited for unless overlap_sync_param, which the configurations leave False)."""
 JAX = Flavour(
     "JAX / MaxText", backend="maxtext", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
     shards_by_default=True,

@@ -61,6 +61,8 @@ RECIPES: tuple[tuple[str, Fp8RecipeName], ...] = (
     (r"\bdelayed scaling\b", "delayed"),
 )
 """Words of sources for recipes; ``cs``: current scaling, as Megatron-Bridge's tables write it."""
+ROWWISE = re.compile(r"\browwise", re.IGNORECASE)
+"""torchao's rowwise recipes, also that with products of weight gradients in 16 bit."""
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe", "mla_up_proj")
 """What a row may list in its recompute column, separated by commas."""
@@ -172,6 +174,8 @@ def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
     traits = described_traits(flavour, described(row))
     if (recipe := switches_of_row(row)) is not None:
         traits = recipe.applied(traits)
+    if ROWWISE.search(f"{row.precision} {row.notes}"):
+        traits = replace(traits, rowwise_scales=True)
     if ONCE_A_NODE.search(row.notes):
         traits = replace(traits, dispatch="node")
     elif ONCE_AN_EXPERT.search(row.notes):

@@ -24,6 +24,7 @@ FACTS: dict[str, str] = {
     "kernels": "fused kernels by hand: te, liger, fast-kernels",
     "loss": "plain (logits in fp32), wide (fp32 in Megatron's compiled parts), fused (one kernel), chunked (in parts), "
     "log-probabilities (and entropies, in chunks)",
+    "launches": "blocking where every launch waits for its kernel (CUDA_LAUNCH_BLOCKING=1)",
     "states": "precision of optimizer and weights: 16bit, sharded16bit (under FSDP, too), 8bit, paged8bit, fp32",
     "residual": "precision of the hidden states between layers: 16bit, fp32",
     "step_in_backward": "yes where each gradient is used and freed at once",
@@ -52,6 +53,7 @@ class SoftwareDescription:
     attention: str = ""
     kernels: str = ""
     loss: str = ""
+    launches: str = ""
     states: str = ""
     residual: str = ""
     step_in_backward: str = ""

@@ -63,6 +63,7 @@ SOFTWARE_COLUMNS = (
     "attention",
     "kernels",
     "loss",
+    "launches",
     "states",
     "residual",
     "step_in_backward",

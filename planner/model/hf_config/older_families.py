@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from planner.model.hf_config.class_keys import ClassKeys
 from planner.model.hf_config.layers import divided_heads, read_rope_base
-from planner.model.hf_config.reader import MAX_LAYERS, ConfigReader
+from planner.model.hf_config.reader import ConfigReader
+from planner.model.hf_config.stacks import layer_count
 from planner.model.layer_runs import runs_of
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, PositionKind
 
@@ -54,13 +55,6 @@ def _spec(
     )
 
 
-def _num_layers(keys: ClassKeys, key: str) -> int:
-    count = keys.integer(key)
-    if count > MAX_LAYERS:
-        keys.reader.refuse(key, f"must be at most {MAX_LAYERS}, is {count}")
-    return min(count, MAX_LAYERS)
-
-
 def import_falcon(reader: ConfigReader, name: str) -> ModelSpec:
     """Read a Falcon: one key-value head, or some with two norms in the newer architecture; rotary or ALiBi."""
     keys = ClassKeys(reader, "falcon")
@@ -93,7 +87,7 @@ def import_falcon(reader: ConfigReader, name: str) -> ModelSpec:
         name,
         "falcon",
         hidden,
-        [layer] * _num_layers(keys, "num_hidden_layers"),
+        [layer] * layer_count(keys, "num_hidden_layers"),
         positions="max_position_embeddings",
         position="alibi" if keys.on("alibi") else "rope",
         activation="activation",
@@ -120,7 +114,7 @@ def import_gpt_bigcode(reader: ConfigReader, name: str) -> ModelSpec:
         name,
         "gpt_bigcode",
         hidden,
-        [layer] * _num_layers(keys, "n_layer"),
+        [layer] * layer_count(keys, "n_layer"),
         positions="n_positions",
         position="learned",
         activation="activation_function",
@@ -134,7 +128,7 @@ def import_gpt_neox_japanese(reader: ConfigReader, name: str) -> ModelSpec:
     hidden, heads = keys.width("hidden_size"), keys.integer("num_attention_heads")
     head_dim = divided_heads(reader, "num_attention_heads", hidden, heads)
     mlp = MlpSpec(intermediate_size=keys.integer("intermediate_multiple_size") * hidden, gated=False)
-    count = _num_layers(keys, "num_hidden_layers")
+    count = layer_count(keys, "num_hidden_layers")
     layers = [
         LayerSpec(
             attention=_attention(heads, heads, head_dim, qkv_bias=False, output_bias=layer == count - 1),

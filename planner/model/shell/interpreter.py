@@ -68,6 +68,13 @@ class Interpreter:
             if stop.word == "exit":
                 self.stopped_at = scope.record.line
 
+    def all_words(self, scope: Scope) -> tuple[str, ...]:
+        """The words of all commands, or those of the variables of a text that only fills variables."""
+        words = tuple(word for command in self.commands for word in command.words)
+        if any(word.startswith("--") for word in words):
+            return words
+        return tuple(part for name in scope.values for value in scope.elements(name) or () for part in value.split())
+
     def body(self, nodes: Body, scope: Scope) -> bool | None:
         """Follow commands in order; whether the last one succeeded."""
         status: bool | None = True

@@ -77,14 +77,7 @@ def launch_of(text: str, given: Given = NOTHING) -> Launch:
     except RecursionError:
         raise ShellSyntaxError("too many commands inside each other", scope.record.line) from None
     found = sorted(filter(is_launch, run.commands), key=lambda command: command.conditional)
-    if found:
-        words = found[0].words
-    else:
-        words = tuple(word for command in run.commands for word in command.words)
-        if not any(word.startswith("--") for word in words):
-            words = tuple(
-                part for name in scope.values for value in scope.elements(name) or () for part in value.split()
-            )
+    words = found[0].words if found else run.all_words(scope)
     marks = {name for word in words for name in names_in(word)}
     skipped, undecided = list[str](), list[Undecided]()
     for what, names, left_out in scope.record.undecided:

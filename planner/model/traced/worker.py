@@ -51,7 +51,7 @@ def traced(values: dict[str, Any]) -> dict[str, Any]:
     from planner.model.traced.segments import parts_of
 
     torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers.logging.set_verbosity_error()
     attends: dict[str, Any] = {}
     _give_attention(attends)
     config, auto_class = _config(values)

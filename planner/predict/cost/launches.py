@@ -9,6 +9,9 @@ Kernels are queued: while the device is busy the host runs ahead, so a layer tak
             + meeting_s * tp * collectives
     layer_s = max(device_s, host_s)                       separately forward and backward
 
+Where a launch waits for its kernel (``blocking_launches``) nothing is queued, and a part of the host's seconds adds to
+the device's: ``layer_s = max(device_s + BLOCKED_SHARE host_s, host_s)``.
+
 Kernels of an operator are counted by class: a matmul is one forward and two backward; a fused point-wise operator one
 and one; PyTorch's eager operators run a norm, a gated activation or a rotation as several.  A replayed operator is
 launched again, by Python, in the backward pass.  The two ends of the model are floored like layers.  Small
@@ -32,6 +35,7 @@ import numpy as np
 from planner.model.operator import Operator
 from planner.predict.cost.ring_attention import STEP_KERNELS, further_steps
 from planner.predict.layer_keys import LayerKeys
+from planner.predict.physics.host import BLOCKED_SHARE
 from planner.predict.physics.physics import Physics
 from solver.arrays import Array
 
@@ -169,6 +173,13 @@ def host_s(
         forward_s + meeting_s * sum((pair[0] for pair in meetings), start=np.zeros(len(keys))),
         backward_s + meeting_s * sum((pair[1] for pair in meetings), start=np.zeros(len(keys))),
     )
+
+
+def launched_s(device_s: Array, host_seconds: Array, traits: Physics) -> Array:
+    """Seconds of a pass that takes the device ``device_s`` and the host ``host_seconds`` to launch: [K]."""
+    if traits.blocking_launches:
+        device_s = device_s + BLOCKED_SHARE * host_seconds
+    return np.maximum(device_s, host_seconds)
 
 
 def _collectives(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:

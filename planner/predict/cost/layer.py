@@ -19,7 +19,7 @@ from planner.model.operator import SCANS, Operator
 from planner.predict.cost.expert_exchange import dispatch_share
 from planner.predict.cost.expert_overlap import Windows
 from planner.predict.cost.hardware import Hardware
-from planner.predict.cost.launches import host_s
+from planner.predict.cost.launches import host_s, launched_s
 from planner.predict.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
 from planner.predict.cost.overlap import SLOWDOWN, exposed_s
 from planner.predict.cost.payload import (
@@ -89,6 +89,16 @@ class OperatorSum:
         return self.input_gradient_s + self.weight_gradient_s
 
     @property
+    def whole_forward_s(self) -> Array:
+        """Forward, compute and exposed communication."""
+        return self.forward_s + self.communication_forward_s
+
+    @property
+    def whole_backward_s(self) -> Array:
+        """Backward, compute and exposed communication."""
+        return self.backward_s + self.communication_backward_s
+
+    @property
     def total_s(self) -> Array:
         """Forward and backward, compute and exposed communication."""
         return self.forward_s + self.backward_s + self.communication_forward_s + self.communication_backward_s
@@ -107,35 +117,34 @@ class LayerKind:
     sums: OperatorSum
     host_forward_s: Array
     host_backward_s: Array
-
-    @property
-    def forward_s(self) -> Array:
-        """Forward with exposed communication, or its launches if they take longer: [K]."""
-        return np.maximum(self.sums.forward_s + self.sums.communication_forward_s, self.host_forward_s)
-
-    @property
-    def backward_s(self) -> Array:
-        """Backward with exposed communication, or its launches if they take longer: [K]."""
-        return np.maximum(self.sums.backward_s + self.sums.communication_backward_s, self.host_backward_s)
+    forward_s: Array
+    """Forward with exposed communication, and with what its launches add: [K]."""
+    backward_s: Array
+    """Backward with exposed communication, and with what its launches add: [K]."""
 
     @property
     def stall_s(self) -> Array:
-        """Seconds that the device waits for the host, forward and backward: [K]."""
-        return stall_s(self.sums, self.host_forward_s, self.host_backward_s)
-
-
-def stall_s(sums: OperatorSum, host_forward_s: Array, host_backward_s: Array) -> Array:
-    """Seconds by which the host is the later one, forward and backward; exactly zero where it never is: [K]."""
-    forward_s = sums.forward_s + sums.communication_forward_s
-    backward_s = sums.backward_s + sums.communication_backward_s
-    return np.maximum(host_forward_s - forward_s, 0.0) + np.maximum(host_backward_s - backward_s, 0.0)
+        """Seconds that the device waits for the host, forward and backward; exactly zero where it never does: [K]."""
+        return self.forward_s - self.sums.whole_forward_s + self.backward_s - self.sums.whole_backward_s
 
 
 def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> LayerKind:
     """Cost the operators of one layer kind."""
     times_s = {operator.name: operator_forward_s(operator, rows_of(operator, keys), hardware) for operator in operators}
     sums, reductions_s = _sum(operators, times_s, keys, hardware)
-    return LayerKind(tuple(operators), times_s, reductions_s, sums, *launch_floor_s(operators, keys, hardware))
+    launches_s = launch_floor_s(operators, keys, hardware)
+    passes_s = passes_with_launches_s(sums, launches_s, hardware)
+    return LayerKind(tuple(operators), times_s, reductions_s, sums, *launches_s, *passes_s)
+
+
+def passes_with_launches_s(
+    sums: OperatorSum, launches_s: tuple[Array, Array], hardware: Hardware
+) -> tuple[Array, Array]:
+    """Seconds of the forward and the backward pass that these host seconds launch: two [K]."""
+    return (
+        launched_s(sums.whole_forward_s, launches_s[0], hardware.physics),
+        launched_s(sums.whole_backward_s, launches_s[1], hardware.physics),
+    )
 
 
 def launch_floor_s(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
@@ -250,8 +259,8 @@ def _behind_host_s(
     """What a replay of ``extra_s`` device seconds adds to a backward pass whose launches may be the longer part."""
     meets_s, casts = meeting_s(keys, hardware), hardware.rates.casts
     launches_s, _ = host_s(kind.operators, keys, hardware.physics, replayed, meets_s, casts=casts)
-    device_s = kind.sums.backward_s + kind.sums.communication_backward_s + extra_s
-    return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
+    device_s = kind.sums.whole_backward_s + extra_s
+    return launched_s(device_s, kind.host_backward_s + launches_s, hardware.physics) - kind.backward_s
 
 
 def attention_seconds_of(kind: LayerKind, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:

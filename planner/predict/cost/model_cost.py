@@ -23,8 +23,8 @@ from planner.predict.cost.layer import (
     launch_floor_s,
     layer_kind,
     operator_sum,
+    passes_with_launches_s,
     saved_and_extra,
-    stall_s,
     working_bytes,
 )
 from planner.predict.cost.payload import vocabulary_bytes
@@ -275,12 +275,11 @@ def _end(
     sums: OperatorSum, saved: Array, transient: Array, hardware: Hardware, launches_s: tuple[Array, Array]
 ) -> EndTable:
     """One end of the model; ``launches_s``: what its kernels cost the host, forward and backward."""
-    forward_s = np.maximum(sums.forward_s + sums.communication_forward_s, launches_s[0])
-    backward_s = np.maximum(sums.backward_s + sums.communication_backward_s, launches_s[1])
+    forward_s, backward_s = passes_with_launches_s(sums, launches_s, hardware)
     return EndTable(
         forward_s=forward_s,
         backward_s=backward_s,
-        host_s=stall_s(sums, *launches_s),
+        host_s=forward_s - sums.whole_forward_s + backward_s - sums.whole_backward_s,
         weight_gradient_s=_apart_s(sums.weight_gradient_s, hardware),
         compute_s=sums.forward_s + sums.backward_s,
         tp_s=sums.tp_s,

@@ -93,6 +93,14 @@ DYNAMIC_CAST_BYTES = 5.0
 """Bytes an element of a cast by its present largest value: read for it (2), read again and written (2 + 1)."""
 TRANSPOSED_BYTES = 2.0
 """Bytes an element of the copy of an 8-bit operand in the other layout: read and written."""
+ROWWISE_PRODUCT = 1.2
+"""Seconds of an 8-bit product with a scale a row over those with one scale a tensor, on PyTorch's CUTLASS kernel.
+
+From one published pair, which no row holds: Llama 3 8B under torchtitan on eight H100 of 2.4 TB/s takes 7,640 tokens/s
+a device with one scale a tensor and 7,020 with one a row (pytorch/ao@36027d82d, docs/source/eager_tutorials/
+pretraining.rst, 54-103).  Bytes of the casts are as many within a tenth (torchao/testing/training/roofline_utils.py,
+146-210), so what differs is the kernel.
+"""
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
 
@@ -108,8 +116,9 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
         m, n, k, products = matmul_sizes(operator, keys)
         if is_wide(operator):
             return hardware.rates.wide_matmul_s(m, n, k, products) * _misalignment(operator, keys, hardware)
-        matmul_s = hardware.rates.matmul_s(m, n, k, products) + _casts_s((m, n, k, products), hardware)[0]
-        return matmul_s + expert_bias_s(operator, keys, hardware)[0]
+        matmul_s = _scaled(hardware) * hardware.rates.matmul_s(m, n, k, products)
+        casts_s = _casts_s((m, n, k, products), hardware)[0]
+        return matmul_s + casts_s + expert_bias_s(operator, keys, hardware)[0]
     if operator.op_class == "attention":
         return _attention_s(operator, keys, hardware)
     if operator.op_class == "chunk_scan":
@@ -199,8 +208,14 @@ def _matmul_backward_s(
         input_s, weight_s = seconds(m, k, n, products, "dgrad"), seconds(n, k, m, products, "wgrad")
     if not is_wide(operator):
         _, gradient_s, again_s = _casts_s((m, n, k, products), hardware)
-        input_s, weight_s = input_s + gradient_s, weight_s + again_s
+        scaled = _scaled(hardware)
+        input_s, weight_s = scaled * input_s + gradient_s, scaled * weight_s + again_s
     return factor * input_s, factor * weight_s
+
+
+def _scaled(hardware: Hardware) -> float:
+    """Factor on the seconds of an 8-bit product for how its operands are scaled."""
+    return ROWWISE_PRODUCT if hardware.rates.casts and hardware.physics.rowwise_scales else 1.0
 
 
 def _casts_s(sizes: Sizes, hardware: Hardware) -> tuple[Array, Array, Array]:

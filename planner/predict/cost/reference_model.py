@@ -17,6 +17,7 @@ from planner.model.operator import Operator
 from planner.model.operators import layer_operators
 from planner.model.spec import ModelSpec
 from planner.predict.cost.hardware import Hardware
+from planner.predict.cost.launches import launched_s
 from planner.predict.cost.layer import LayerKind, layer_kind
 from planner.predict.cost.payload import vocabulary_bytes
 from planner.predict.layer_keys import LayerKeys
@@ -53,7 +54,7 @@ def reference_pass(
     tp_s = sum(kind.reduction_times_s.values(), start=np.zeros(len(keys))) + extra_s
     ep_s = 0.5 * sums.ep_s
     device_s = sums.forward_s + sums.communication_forward_s + extra_s
-    waiting_s = np.maximum(kind.host_forward_s - device_s, 0.0)
+    waiting_s = launched_s(device_s, kind.host_forward_s, hardware.physics) - device_s
     if training.reference_at == "offloaded":
         crossing_s = (sums.frozen_dense_bytes + sums.frozen_expert_bytes) / hardware.host_link_bytes_per_s
         waiting_s = np.maximum(waiting_s, crossing_s - device_s)

@@ -26,6 +26,11 @@ EAGER_LAUNCH_S = 32e-6
 """PyTorch's eager modules, Python and autograd around a kernel: found on HF Ultra-Scale's sweep (nanotron).  Under
 Hugging Face's trainer, of which no row found it: LoRA of Qwen 1.8B at 256 tokens, bound by its host, 0.18 of the
 measured step without, 1.47 with; 24 rows 16 % -> 12 %."""
+BLOCKED_SHARE = 0.24
+"""Part of the host seconds that each pass takes longer where launches wait for their kernels.  Two pairs of runs of a
+200B model with and without, 80 and 160 devices: 97.20 and 91.04 TFLOP/s, 84.44 and 84.59: 6.8 and -0.2 % longer, where
+the whole host seconds were 14.1 and 14.0 % (bigscience-workshop/bigscience@9e64edec2, train/tr11-176B-ml/
+chronicles-prequel.md, 450-453).  The seconds were found on hosts that were late; these hosts are faster."""
 COMPILED_LAUNCH_S = 5e-6
 """A kernel launched by compiled code, without Python: order of a CUDA launch (prior)."""
 
@@ -48,6 +53,8 @@ class HostTraits:
     """Host seconds of the further products of a grouped matmul that launches one for each local expert."""
     graphed: frozenset[str] = frozenset()
     """Classes of operators whose launches in a layer are a CUDA graph, which costs next to nothing."""
+    blocking_launches: bool = False
+    """Whether every launch waits for its kernel (``CUDA_LAUNCH_BLOCKING=1``), so that the host never runs ahead."""
     parameter_hooks: float = 0.0
     """Further launches in the backward pass for each weight: accumulation of its gradient into an fp32 buffer."""
     meeting_s: float = 0.0

@@ -61,6 +61,9 @@ class KernelTraits:
     weights in every pass, and copy 8-bit operands that a product wants transposed (torchao, float8/float8_linear.py:
     casts of input and weight forward, of the gradient backward, the weight's again under FSDP; torch._scaled_mm takes
     a row-major and a column-major operand)."""
+    rowwise_scales: bool = False
+    """Whether 8-bit matmuls scale each row of one operand and each column of the other, which takes another kernel than
+    one scale a tensor (torchao, float8/config.py, Float8LinearRecipeName.ROWWISE)."""
     dropout: bool = False
     """Whether dropout is on (after both branches of a layer, and on attention scores), whose masks are kept: in runs
     whose source does not say; a plan follows its workload."""

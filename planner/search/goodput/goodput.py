@@ -22,9 +22,9 @@ from planner.question.reliability import Reliability
 from planner.search.goodput.failures import FailureRates, rates_of, spread
 from planner.search.goodput.interval import Interruptions, best_spares, waiting_for_repair
 from profiles.document import Document
+from profiles.units import HOUR_S
 
 DAY_S = 86_400.0
-HOUR_S = 3_600.0
 DETECTION_S = 600.0
 """From a failure until it is found and diagnosed: below 10 minutes on average (MegaScale, arXiv 2402.15627, 6.3)."""
 ROWS_BESIDE = 2

@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from planner.backends.asked import the_software
-from planner.plan.plan import MemoryBill
-from planner.predict.candidate import StageBill
 from planner.predict.memory.fit_chance import fits_probability
 from planner.predict.packed_rows import real_tokens_per_step
 from planner.predict.training_flops import step_flops
+from planner.search.assemble_plan import memory_bill
 from planner.search.backend_rules import BackEndRules
 from planner.search.pools.alike import of_stages
 from planner.search.pools.find import PoolsAnswer
@@ -145,7 +144,7 @@ def _stage(problem: PoolsProblem, answer: PoolsAnswer, index: int, costed: Coste
         late_s=late_s,
         late_shown_s=max(0.0, late_s - hidden_s),
         hop_s=costed.hop_s,
-        peak_memory_bytes=_memory(costed.bill),
+        peak_memory_bytes=memory_bill(costed.bill),
         memory_limit_bytes=int(mesh.rules.limit_bytes),
     )
 
@@ -175,17 +174,6 @@ def _check(costed: CostedStage, index: int, time_s: float) -> None:
         raise CheckFailed(f"stage {index} needs {bill.total_bytes} bytes of {rules.limit_bytes}")
     if bill.host_bytes > rules.host_limit_bytes * (1 + TOLERANCE):
         raise CheckFailed(f"stage {index} needs {bill.host_bytes} bytes of host memory")
-
-
-def _memory(bill: StageBill) -> MemoryBill:
-    parts = {
-        "weights": round(bill.weights_bytes),
-        "gradients": round(bill.gradients_bytes),
-        "optimizer": round(bill.optimizer_bytes),
-        "activations": round(bill.activations_bytes),
-        "buffers": round(bill.buffers_bytes),
-    }
-    return MemoryBill(**parts, total=sum(parts.values()))
 
 
 def _uses(problem: PoolsProblem, stages: tuple[PoolStage, ...]) -> tuple[PoolUse, ...]:

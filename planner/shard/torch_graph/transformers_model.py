@@ -34,9 +34,7 @@ class LanguageModelLoss(nn.Module):
         try:
             # transformers completes nested entries in place; what the plan keeps stays as it was given.
             known = AutoConfig.for_model(**deepcopy(config))
-            made = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
-                known, attn_implementation="sdpa"
-            )
+            made = AutoModelForCausalLM.from_config(known, attn_implementation="sdpa")
         except (ValueError, KeyError, TypeError, AttributeError, ImportError, OSError) as error:
             raise DocumentInvalid(
                 f"transformers cannot build a language model: {(str(error).splitlines() or ['no reason given'])[0]}",

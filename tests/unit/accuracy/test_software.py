@@ -7,9 +7,11 @@ import io
 
 import pytest
 
+from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import FLAVOURS
 from planner.evidence.runs.prediction import Prediction, predict_rows
 from planner.evidence.runs.row_flavour import flavour_of_row
+from planner.evidence.runs.row_strategy import traits_of_row
 from planner.evidence.runs.software import FACTS, NOTHING_SAID, UNKNOWN_SPREAD, described
 from planner.evidence.runs.software_rules import library_rules, software_rules
 from planner.evidence.runs.truth import SOFTWARE_COLUMNS, read_truth
@@ -38,6 +40,7 @@ NF4 = "QLoRA r=16 on q,k,v,o with frozen base NF4-4bit; HF SFTTrainer (fms-accel
         ('release v24.11.1; table "Grok 1 314b"', "library", "nemo-2.1"),
         ('release v25.02; table "Grok 1 314b"', "library", "nemo-2.2"),
         ("NeMo container 25.09 NeMo Container", "library", "nemo"),
+        ("export CUDA_LAUNCH_BLOCKING=1", "launches", "blocking"),
     ],
 )
 def test_facts_are_read_from_the_notes(notes: str, fact: str, value: str) -> None:
@@ -57,10 +60,29 @@ def test_a_column_of_the_facts_name_goes_before_the_notes() -> None:
     assert dict(said.origin)["training"] == "column training"
 
 
+def test_an_eight_bit_row_names_its_scales() -> None:
+    rows = rows_of({"precision": "fp8"}, {"precision": "fp8-rowwise"}, {"notes": "scaling=rowwise_with_gw_hp"})
+    assert [traits_of_row(row, flavour_of_row(row)).rowwise_scales for row in rows] == [False, True, True]
+
+
 def test_what_a_publication_says_outside_its_rows_can_be_left_out() -> None:
     (row,) = rows_of({"source": "arXiv:2104.04473 Table 1"})
     assert described(row).library == "megatron-2021"
     assert described(row, publications=False).library == ""
+
+
+@pytest.mark.parametrize(
+    ("place", "launches"),
+    [
+        ('chronicles-prequel.md@9e64edec2a section "fp16"', ""),
+        ('chronicles-prequel.md@9e64edec2a section "48 node contenders"', "blocking"),
+        ("README.md@9e64edec2a line 661", "blocking"),
+    ],
+)
+def test_launches_of_a_training_block_from_the_day_it_hung(place: str, launches: str) -> None:
+    (row,) = rows_of({"source": f"github:bigscience-workshop/bigscience:train/tr11-176B-ml/{place}"})
+    assert described(row).launches == launches
+    assert described_traits(flavour_of_row(row), described(row)).blocking_launches == bool(launches)
 
 
 def test_rules_and_columns_and_flavours_speak_of_the_same_facts() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests import sampling
-from tests.checks.costs import BUDGET_S, DEAR_S, costs_s, function_and_case, left_out, table_of
+from tests.checks.costs import BUDGET_S, DEAR_S, FILE_BUDGET_S, costs_s, function_and_case, left_out, table_of
 
 
 class Case:
@@ -34,9 +34,19 @@ def taken(items: list[Case], costs: Mapping[str, float]) -> list[str]:
 
 
 def test_as_many_cases_as_fit_are_taken() -> None:
-    assert len(taken(cases(20), {"": 1.0})) == int(BUDGET_S)
+    assert len(taken(cases(20), {"": 0.5})) == int(BUDGET_S / 0.5)
     assert len(taken(cases(20, budget=10.0), {"": 1.0})) == 10
     assert len(taken(cases(2), {"": 1.0})) == 2
+
+
+def test_the_functions_of_a_file_share_its_seconds() -> None:
+    items = [Case(f"f.py::test_{function}[{case}]") for function in range(12) for case in range(20)]
+    table = {f"f.py::test_{function}": {"": 0.1} for function in range(12)}
+    assert len(items) - len(left_out(items, table)) == 12 * int(FILE_BUDGET_S / 12 / 0.1)
+    marked = [Case(f"f.py::marked[{case}]", budget=9.0) for case in range(20)]
+    gone = left_out([*items, *marked], table | {"f.py::marked": {"": 0.5}})
+    assert len(marked) - len(gone & {each.nodeid for each in marked}) == 18
+    assert gone - {each.nodeid for each in marked} == left_out(items, table)
 
 
 def test_what_no_line_names_is_taken_whole() -> None:

@@ -13,7 +13,7 @@ from planner.model.operator import Operator
 from planner.model.operators import layer_operators
 from planner.predict.cost.efficiency import CAST_BYTES, LAUNCH_S
 from planner.predict.cost.hardware import Hardware, hardware_of
-from planner.predict.cost.operator_time import operator_backward_s, operator_forward_s
+from planner.predict.cost.operator_time import ROWWISE_PRODUCT, operator_backward_s, operator_forward_s
 from planner.predict.layer_keys import LayerKeys
 from planner.predict.physics.physics import TUNED
 from profiles.catalogue import load_cluster
@@ -59,7 +59,20 @@ def test_nothing_is_cast_in_sixteen_bit() -> None:
     assert seconds("bf16", anew=True) == seconds("bf16", anew=False)
 
 
+@pytest.mark.parametrize(("precision", "factor"), [("fp8", ROWWISE_PRODUCT), ("bf16", 1.0)])
+def test_a_scale_a_row_slows_each_eight_bit_product(precision: str, factor: float) -> None:
+    plain = hardware(precision, anew=True)
+    rowwise = replace(plain, physics=replace(plain.physics, rowwise_scales=True))
+    sizes = np.array([float(TOKENS)]), np.array([float(QKV)]), np.array([4096.0]), np.array([1.0])
+    product_s = float(plain.rates.matmul_s(*sizes)[0])
+    more_s = operator_forward_s(qkv(), keys(), rowwise) - operator_forward_s(qkv(), keys(), plain)
+    assert more_s[0] == pytest.approx((factor - 1.0) * product_s)
+    passes_s = [operator_backward_s(qkv(), keys(), where, np.array([product_s])) for where in (plain, rowwise)]
+    assert sum(passes_s[1]) - sum(passes_s[0]) == pytest.approx(2.0 * (factor - 1.0) * product_s)
+
+
 def test_torchtitan_casts_by_the_present_largest_value() -> None:
     assert TORCHTITAN.dynamic_casts
     assert TORCHTITAN_COMPILED.dynamic_casts
     assert not TUNED.dynamic_casts
+    assert TORCHTITAN_COMPILED.rowwise_scales, "as its files say (torchtitan.values, float8_recipe)"

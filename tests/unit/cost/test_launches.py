@@ -25,6 +25,7 @@ from planner.predict.cost.launches import (
 from planner.predict.cost.layer import layer_kind, saved_and_extra
 from planner.predict.cost.row_cost import CostModel
 from planner.predict.layer_keys import LayerKeys
+from planner.predict.physics.host import BLOCKED_SHARE
 from planner.predict.physics.physics import TUNED, Physics
 from planner.question.problem import Workload
 from planner.strategy.rows import StrategyRows
@@ -100,6 +101,17 @@ def test_a_layer_takes_the_longer_of_device_and_host() -> None:
     assert small.stall_s > 0.0
     assert large.forward_s + large.backward_s == pytest.approx(large.sums.total_s)
     assert large.stall_s == pytest.approx(0.0, abs=1e-12)
+
+
+def test_launches_that_wait_for_their_kernels_leave_a_part_of_the_host_in_the_open() -> None:
+    keys = keys_of(micro=64)
+    queued, blocked = (a100(replace(EAGER, blocking_launches=on)) for on in (False, True))
+    plain, slow = (layer_kind(gpt_layer(), keys, hardware) for hardware in (queued, blocked))
+    assert slow.forward_s - plain.forward_s == pytest.approx(BLOCKED_SHARE * slow.host_forward_s)
+    assert slow.stall_s == pytest.approx(BLOCKED_SHARE * (slow.host_forward_s + slow.host_backward_s))
+    _, replay_s = saved_and_extra(plain, keys, queued, Relief("full"), 1024)
+    _, slow_replay_s = saved_and_extra(slow, keys, blocked, Relief("full"), 1024)
+    assert slow_replay_s - replay_s == pytest.approx(BLOCKED_SHARE * slow.host_forward_s)
 
 
 def test_a_replayed_layer_is_launched_again_by_python() -> None:

@@ -14,7 +14,7 @@ from planner.backends.emission.write import write_emission
 from planner.backends.folders.directory import check_directory
 from planner.backends.folders.emit import emit_plan
 from planner.backends.launch import LauncherName
-from planner.backends.launch.hosts import expand, load_hosts, read_hosts
+from planner.backends.launch.hosts import load_hosts, read_hosts
 from planner.backends.launch.launchers import LAUNCHERS, launch_files
 from planner.backends.launch.rank_environment import rank_environment
 from planner.backends.launch.settings import LaunchSettings
@@ -87,7 +87,7 @@ def test_an_absent_or_empty_file_is_refused(tmp_path: Path) -> None:
 @given(st.integers(0, 50), st.integers(1, 40), st.integers(1, 4))
 def test_a_range_names_every_number_once(low: int, count: int, width: int) -> None:
     high = low + count - 1
-    hosts = expand(f"n[{low:0{width}d}-{high:0{width}d}]")
+    hosts = read_hosts(f"n[{low:0{width}d}-{high:0{width}d}]")
     assert [int(host[1:]) for host in hosts] == list(range(low, high + 1))
 
 

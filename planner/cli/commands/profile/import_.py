@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from planner.cli.commands.profile.flags import INSTALLED, Profiles
+from planner.cli.key_values import key_values
 from planner.cli.options import Output, Quiet
 from planner.cli.output import OutputFormat, write_answer
 from planner.cli.problem_inputs import whole_number
@@ -121,15 +122,10 @@ def check_words(files: Sequence[str], system: str | None, cluster_out: Path | No
 
 def parse_given(pairs: Sequence[str], device: str | None) -> dict[str, str]:
     """``K=V`` words as a mapping, with ``--device``.  Raises DocumentInvalid."""
-    facts: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        name, value = name.strip().replace("-", "_"), value.strip()
-        if not equals or not name or not value:
-            raise DocumentInvalid(f"'{pair}' is not NAME=VALUE", where="--set", hint="for example --set group_size=16")
-        if facts.get(name, value) != value:
-            raise DocumentInvalid(f"{name} is given twice", where="--set", hint="keep one of the two")
-        facts[name] = value
+    hint = "for example --set group_size=16"
+    facts = key_values(pairs, "--set", hint, dashes=True)
+    if empty := next((name for name, value in facts.items() if not value), None):
+        raise DocumentInvalid(f"{empty} has no value", where="--set", hint=hint)
     if device is not None:
         if not device.strip():
             raise DocumentInvalid("the name is empty", where="--device", hint="`meshwright devices list` shows names")
