@@ -77,10 +77,11 @@ OTHERS = {
     "nemotron-4-340b": Run(
         "nemotron", "dgx-h100", 6144, 2304, 4096, "bf16", "megatron", "tp=8,pp=12,vpp=8,dp=64,zero=1", 8.0
     ),
-    # DualPipe keeps twice the parameters; its V-shaped form is the nearest schedule there is.
+    # DualPipe keeps twice the parameters; its V-shaped form is the nearest schedule there is.  Norms, up-projections of
+    # latent attention and SwiGLU outputs are replayed (arXiv 2412.19437, sections 3.2.3 and 3.3.3).
     "deepseek-v3": Run(
         *("deepseek-v3", "dgx-h800", 2048, 15360, 4096, "fp8", "unrestricted"),
-        "pp=16,ep=64,dp=128,zero=1,schedule=dualpipev,overlap_ep=true,recompute_modules=norm+activation",
+        "pp=16,ep=64,dp=128,zero=1,schedule=dualpipev,overlap_ep=true,recompute_modules=norm+activation+mla_up_proj",
         19.9,
         "adam_bf16_states",
     ),

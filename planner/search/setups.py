@@ -44,7 +44,8 @@ class SharedSetups:
         """Rows that may be faster than ``below_s`` and whose states fit: positions, ascending in pp."""
         at = np.flatnonzero(self.loose_s < below_s)
         layout, setup = self.layout[at], self.setup[at]
-        columns = (getattr(self.layouts, name)[layout] for name in ("pp", "vpp", "schedule", "num_microbatches"))
+        names = ("pp", "vpp", "schedule", "num_microbatches", "group")
+        columns = (getattr(self.layouts, name)[layout] for name in names)
         fixed_bytes = take(self.terms.cost.fixed, setup).total(*columns)
         at = at[fixed_bytes + self.terms.mean_state_bytes()[setup] <= limit_bytes]
         return at[np.argsort(self.layouts.pp[self.layout[at]], kind="stable")]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.errors import DocumentInvalid, ProfileMissing
+from planner.evidence.runs.bridge_recipes import recipe_layers
 from planner.evidence.runs.flavours import Flavour, studied_on
 from planner.evidence.runs.mapped_run import MappedRun
 from planner.evidence.runs.reported_memory import device_bytes, reported_bytes
@@ -213,7 +214,7 @@ def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
         cluster=cluster,
         workload=workload,
         strategy=strategy,
-        chunk_layers=chunk_layers_of_row(model, strategy, flavour),
+        chunk_layers=recipe_layers(row, strategy.pp, strategy.vpp) or chunk_layers_of_row(model, strategy, flavour),
         arithmetic=arithmetic_of_row(row),
         traits=traits_of_row(row, flavour),
         software=software,

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from planner.evidence.runs.bridge_recipes import switches_of_row
 from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import Flavour
 from planner.evidence.runs.row_model import flags_of
@@ -68,6 +69,7 @@ NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activat
 EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)
 ONCE_A_NODE = re.compile(r"\b(DeepEP|HybridEP)\b", re.IGNORECASE)
 NARROW_DISPATCH = re.compile(r"\bfp8 dispatch\b", re.IGNORECASE)
+NARROW_GATES = re.compile(r"\bSwiGLU inputs kept in fp8\b", re.IGNORECASE)
 FORCED_BALANCE = re.compile(r"force-balanced|balanced gate|forced? balanc|token-?dropping", re.IGNORECASE)
 """No expert computes more than its share: by force, or because what exceeds its capacity is dropped."""
 ONCE_AN_EXPERT = re.compile(r"\bA2A dispatcher\b|\ball-?to-?all dispatcher\b", re.IGNORECASE)
@@ -170,12 +172,16 @@ def arithmetic_of_row(row: TruthRow) -> str:
 def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
     """The flavour's traits, what the row says of its software, and the dispatcher that its notes name."""
     traits = described_traits(flavour, described(row))
+    if (recipe := switches_of_row(row)) is not None:
+        traits = recipe.applied(traits)
     if ROWWISE.search(f"{row.precision} {row.notes}"):
         traits = replace(traits, rowwise_scales=True)
     if ONCE_A_NODE.search(row.notes):
         traits = replace(traits, dispatch="node")
     elif ONCE_AN_EXPERT.search(row.notes):
         traits = replace(traits, dispatch="expert")
+    if NARROW_GATES.search(row.notes):
+        traits = replace(traits, narrow_gate_inputs=True)
     return replace(traits, narrow_dispatch=True) if NARROW_DISPATCH.search(row.notes) else traits
 
 
@@ -184,6 +190,10 @@ def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: 
     flags = flags_of(row)
     replicate, shard, zero = _sharding(row, degrees, flavour)
     policy, modules = _recompute(row, flavour)
+    recipe = switches_of_row(row)
+    if recipe is not None and recipe.recompute and not row.recompute:
+        policy, modules = "selective", recipe.recompute
+    overlap_ep = EXPERT_OVERLAP.search(row.notes) is not None or (recipe is not None and recipe.overlap_ep)
     sp = flavour.sequence_parallel if row.sp is None else bool(row.sp)
     switch = flavour.megatron_defaults
     return Strategy(
@@ -205,7 +215,7 @@ def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: 
         overlap_grad_reduce=flags.get("overlap-grad-reduce") == "True" if switch else flavour.overlap_grad_reduce,
         overlap_param_gather=flags.get("overlap-param-gather") == "True" if switch else flavour.overlap_param_gather,
         overlap_tp=(flavour.overlap_tp or "async TP" in row.notes) and degrees.tp > 1,
-        overlap_ep=EXPERT_OVERLAP.search(row.notes) is not None and degrees.ep > 1,
+        overlap_ep=overlap_ep and degrees.ep > 1,
         dispatcher=_dispatcher(row, flags, flavour) if degrees.ep > 1 else "alltoall",
     )
 

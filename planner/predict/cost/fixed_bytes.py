@@ -30,9 +30,16 @@ class FixedBytes:
     stored: Array
     """Hidden states of all micro-batches, where a loop over all stages stores them between two rounds."""
 
-    def total(self, pp: Ints, vpp: Ints, schedule: Ints, num_microbatches: Ints) -> Array:
-        """With ``vpp`` chunks a stage handed over between ``pp`` stages: [R]."""
-        hand_over = np.where(pp > 1, 2.0 * vpp, 0.0) + 4.0
+    def total(self, pp: Ints, vpp: Ints, schedule: Ints, num_microbatches: Ints, group: Ints) -> Array:
+        """With ``vpp`` chunks a stage handed over between ``pp`` stages, micro-batches in groups of ``group``: [R].
+
+        An interleaved pipeline frees what it has sent, and holds one tensor to send each way and ``group - pp + 1``
+        that it has received (NVIDIA/Megatron-LM@d98e8a64d, core/pipeline_parallel/schedules.py:1555-1567 and 1660;
+        deallocate_pipeline_outputs).  Other schedules: two a chunk, a prior.
+        """
+        looped = schedule == SCHEDULE_NAMES.index("interleaved")
+        passed = 2.0 * np.where(looped, np.where(group > 0, group, pp) - pp + 2.0, vpp)
+        hand_over = np.where(pp > 1, passed, 0.0) + 4.0
         held: Array = self.framework + hand_over * self.entry + self.buffers + self.gathered
         if not np.any(self.stored):
             return held

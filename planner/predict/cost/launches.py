@@ -97,11 +97,20 @@ EXPERT_BIAS_KERNELS = (2.0, 5.0)
 """Kernels of an eager output bias a local expert, forward (product, sum) and backward (two products, their sums, a
 cast); see ``planner.predict.cost.operator_time.EXPERT_BIAS_BYTES``."""
 
+WEIGHTED_KERNELS = (3.0, 6.0)
+"""An ungated non-linearity of experts, a product with probabilities and a cast; backward also the sums."""
+
 
 def has_eager_bias(operator: Operator, physics: Physics) -> bool:
     """Whether routed experts' output gets a bias from PyTorch's own operators."""
     routed = operator.op_class == "grouped_matmul" and operator.shard == "expert_row"
     return physics.eager_expert_bias and routed and operator.replicated_parameters > 0
+
+
+def has_eager_weights(operator: Operator, physics: Physics) -> bool:
+    """Whether the router's probabilities multiply experts' ungated activations by PyTorch's own operators."""
+    ungated = operator.op_class == "activation" and operator.read_width == operator.write_width
+    return physics.eager_expert_weights and ungated and operator.module == "moe"
 
 
 def host_s(
@@ -213,6 +222,8 @@ def kernels_of(operator: Operator, traits: Physics, keys: LayerKeys) -> tuple[Ar
         found = EXPERT_KERNELS[traits.dispatch].get(operator.name)
         if found is not None:
             return _as_sent(found, operator.name, keys)
+    if has_eager_weights(operator, traits):
+        return WEIGHTED_KERNELS
     if operator.op_class == "attention" and traits.attention == "unfused":
         return UNFUSED_ATTENTION_KERNELS
     eager = EAGER_KERNELS.get(operator.op_class) if traits.eager_pointwise else None

@@ -17,6 +17,7 @@ import numpy as np
 
 from planner.model.operator import SCANS, Operator
 from planner.predict.cost.expert_exchange import dispatch_share
+from planner.predict.cost.expert_overlap import Windows
 from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.launches import host_s, launched_s
 from planner.predict.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
@@ -46,8 +47,6 @@ TP_OVERLAP_FRACTION = 0.75
 """Part of the matmul next to a tp collective under which its chunks can hide (pipelined GEMM + collective)."""
 TP_EXPOSED_FRACTION = 0.25
 """Part of an overlapped tp collective that stays visible: the first of four chunks has nothing to hide under."""
-EP_OVERLAP_WINDOW = 0.5
-"""Part of a layer's compute that can run beside another micro-batch's all_to_all; prior."""
 
 
 @dataclass(slots=True)
@@ -185,6 +184,7 @@ def _sum(
     sums = OperatorSum.zeros(len(keys))
     reductions_s: dict[str, Array] = {}
     columns_s, times = np.zeros(len(keys)), _column_reductions(operators, hardware)
+    windows = Windows(len(keys))
     for operator in operators:
         forward_s = times_s[operator.name]
         sums.forward_s += forward_s
@@ -193,6 +193,7 @@ def _sum(
         )
         sums.input_gradient_s += input_gradient_s
         sums.weight_gradient_s += weight_gradient_s
+        windows.add(operator, forward_s, input_gradient_s, weight_gradient_s)
         _add_parameters(sums, operator, keys)
         if operator.shard == "column":
             columns_s = columns_s + forward_s
@@ -208,9 +209,8 @@ def _sum(
             _add_ep(sums, operator, keys, hardware)
     local = sums.dense_parameters + sums.expert_parameters
     sums.weight_gradient_s += accumulation_s(local, hardware)
-    window_s = EP_OVERLAP_WINDOW * (sums.forward_s + sums.backward_s)
     taken = np.where(keys.once, dispatch_share(hardware.pool.device.architecture), SLOWDOWN)
-    overlapped = exposed_s(sums.ep_s, window_s, slowdown=np.maximum(taken, SLOWDOWN))
+    overlapped = windows.exposed_s(sums.ep_s, np.maximum(taken, SLOWDOWN))
     ep_s = np.where(keys.overlap_ep > 0, overlapped, sums.ep_s)
     sums.communication_forward_s += 0.5 * ep_s
     sums.communication_backward_s += 0.5 * ep_s

@@ -16,7 +16,7 @@ from planner.predict.cost.attention_time import (
 )
 from planner.predict.cost.efficiency import LAUNCH_S
 from planner.predict.cost.hardware import Hardware
-from planner.predict.cost.launches import has_eager_bias
+from planner.predict.cost.launches import has_eager_bias, has_eager_weights
 from planner.predict.cost.measured import better_of
 from planner.predict.cost.ring_attention import row_tokens, steps_s
 from planner.predict.cost.scan_time import scan_s
@@ -56,6 +56,17 @@ cast (4, 2).  Backward: cast (2, 4), the gradient times probability and times bi
 16-bit gradient of the output (4, 2), joined (2, 2) (NVIDIA/Megatron-LM@d98e8a64d, core/transformer/moe/experts.py,
 _apply_bias; DeepEP's dispatcher wants fp32 probabilities).
 """
+WEIGHTED_PASSES, WEIGHTED_BACKWARD = 4.0, 2.5
+"""Bytes that an ungated non-linearity of experts and its eager weighting move over one fused kernel's, and backward
+over forward ones.
+
+Forward, bytes an element: the compiled non-linearity (2 read, 2 written), times fp32 probability (2, 4), cast (4, 2):
+16 for 4.  Backward: cast (2, 4), the gradient times probability (4, 4) and cast (4, 2), times the activation (4 + 2, 4)
+and summed (4), the non-linearity's own (2 + 2, 2): 40 (NVIDIA/Megatron-LM@d98e8a64d, core/transformer/moe/experts.py:
+1010-1016; use_fused_weighted_squared_relu is off by default, core/transformer/transformer_config.py:516).
+"""
+TRANSPOSE_BYTES = 4.0
+"""Bytes an element of a 16-bit copy in another order: read and written (core/ssm/mamba_mixer.py:691 and 727)."""
 POINTWISE_BACKWARD = 1.5
 """Backward over forward bytes of a point-wise operator: it reads its input and a gradient and writes a gradient."""
 UNFUSED_BACKWARD: dict[str, float] = {"activation": 2.6}
@@ -125,6 +136,8 @@ def _passes(operator: Operator, hardware: Hardware) -> float:
         return LOG_PROBABILITY_PASSES
     if operator.op_class in hardware.physics.unfused:
         return UNFUSED_PASSES.get(operator.op_class, 1.0)
+    if has_eager_weights(operator, hardware.physics):
+        return WEIGHTED_PASSES
     return WIDE_LOSS_PASSES if _is_wide_loss(operator, hardware) else 1.0
 
 
@@ -163,6 +176,8 @@ def operator_backward_s(
         ratio = UNFUSED_BACKWARD.get(operator.op_class, ratio)
     elif _is_wide_loss(operator, hardware):
         ratio = WIDE_LOSS_BACKWARD
+    elif has_eager_weights(operator, hardware.physics):
+        ratio = WEIGHTED_BACKWARD
     if operator.op_class == "cross_entropy" and hardware.physics.log_probability_loss:
         ratio = LOG_PROBABILITY_BACKWARD
     if hardware.physics.separate_reductions:
@@ -316,7 +331,17 @@ def _scan_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> tuple[Ar
     """A chunked recurrence, forward and backward; at least what its inputs and outputs take to move."""
     forward_s, backward_s = scan_s(operator, keys, hardware, mixer_flops(operator, keys))
     moved_s = hardware.rates.memory_s(moved_bytes(operator, keys), operator.op_class)
-    return np.maximum(moved_s, forward_s), np.maximum(2.0 * moved_s, backward_s)
+    copies_s = _transposes_s(operator, keys, hardware)
+    return np.maximum(moved_s, forward_s) + copies_s, np.maximum(2.0 * moved_s, backward_s) + copies_s
+
+
+def _transposes_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
+    """One pass's copies of a recurrence's inputs, its gate among them, and of its output, for several samples: [K]."""
+    if not hardware.physics.sequence_first_scans:
+        return np.zeros(len(keys))
+    width = float(operator.read_width + 2 * operator.write_width)
+    moved = TRANSPOSE_BYTES * _rows(operator, keys) * width / _feature_split(operator, keys)
+    return np.where(keys.micro_batch_size > 1, hardware.rates.memory_s(moved), 0.0)
 
 
 def _mixer_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:

@@ -103,7 +103,7 @@ class RowCost:
     def under_schedules(self, rows: StrategyRows) -> RowCost:
         """Costs of ``rows``, which differ from these in chunks and in schedules of the same class alone."""
         regather_s = exposed_a_microbatch_s(rows, self.uncovered_s)
-        fixed_bytes = self.fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches)
+        fixed_bytes = self.fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches, rows.group)
         return replace(self, fixed_bytes=fixed_bytes, regather_s=regather_s)
 
     @property
@@ -205,7 +205,7 @@ class CostModel:
             regather_s=np.zeros(len(rows)),
             uncovered_s=uncovered_s(self.hardware, held, window_f + window_b),
             fixed=fixed,
-            fixed_bytes=fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches),
+            fixed_bytes=fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches, rows.group),
             dense_state=states[0][0],
             expert_state=with_narrow_copies(states[1][0], rows, self.hardware.expert_copy_bytes),
             dense_parallel=dense,

@@ -40,6 +40,8 @@ def with_framework_gradients(
 def with_framework_kept(operators: Sequence[Operator], traits: Physics) -> tuple[Operator, ...]:
     """Operators of a layer with what this back-end's kernels keep: copies in norms, ``f`` elements of an unfused gate.
 
+    Inputs of experts' gates may be kept in 8 bit (``narrow_gate_inputs``).
+
     The gate's are kept for, and freed with, the product that the next matmul reads: recomputing the activation makes
     both.
     """
@@ -48,6 +50,12 @@ def with_framework_kept(operators: Sequence[Operator], traits: Physics) -> tuple
             replace(each, saved_width=each.saved_width * (1.0 + traits.norm_copies))
             if each.op_class == "norm"
             else each
+            for each in operators
+        ]
+    if traits.narrow_gate_inputs:
+        gated = gates_by_name(operators)
+        operators = [
+            replace(each, saved_bytes_per_element=1.0) if each.name in gated and each.module == "moe" else each
             for each in operators
         ]
     if not traits.keeps_gate_output:

@@ -37,6 +37,12 @@ class KernelTraits:
     eager_expert_bias: bool = False
     """Whether experts' output bias times the router's fp32 probability is added by PyTorch's own operators, expert by
     expert (``planner.predict.cost.operator_time.EXPERT_BIAS_BYTES``)."""
+    eager_expert_weights: bool = False
+    """Whether the router's fp32 probabilities multiply the output of experts' non-linearity by PyTorch's own operators
+    where it is not gated (``planner.predict.cost.operator_time.WEIGHTED_PASSES``); gated ones are fused with it."""
+    sequence_first_scans: bool = False
+    """Whether a recurrence's inputs and output are transposed by copies where a micro-batch has several samples: layers
+    are sequence-first, its kernels batch-first."""
     separate_reductions: bool = False
     """Whether gradients of biases and norms are reduced, and those of residual branches added, by kernels of their own
     that read the tensors once more (before TransformerEngine)."""

@@ -82,6 +82,9 @@ class MemoryTraits:
     """Whether such a run keeps weights of its layers in 8 bit between micro-batches, as they stand and transposed,
     beside the 16-bit ones (the workspaces of the same modules): without --fp8-param-gather.  ZeRO-3 casts what it
     gathers."""
+    narrow_gate_inputs: bool = False
+    """Whether experts' gated non-linearities keep what they read in 8 bit (DeepSeek-V3's report, arXiv 2412.19437,
+    section 3.3.3; Megatron-Core's activation_func_fp8_input_store)."""
     kept_fragmentation: float = 1.0
     """Memory that the allocator's pool needs for each byte of kept activations."""
     memory_spread: float = 0.02
