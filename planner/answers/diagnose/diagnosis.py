@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from planner.answers.diagnose.attribution import TracedRank, traced_ranks
 from planner.answers.diagnose.axes import PlanAxes
 from planner.answers.diagnose.calibrated import calibrated_step_s, calibration_of
-from planner.answers.diagnose.document import Diagnosis, Finding, MemoryRow, StepTimes
+from planner.answers.diagnose.document import Diagnosis, MemoryRow, RunFinding, StepTimes
 from planner.answers.diagnose.rank_findings import rank_findings
 from planner.answers.diagnose.reading import Evidence, read_run, step_times, with_ranks
 from planner.answers.diagnose.stated import StatedRun, stated_run
@@ -67,11 +67,11 @@ def diagnose(plan: Plan, files: Sequence[SourceFile]) -> Diagnosis:
     )
 
 
-def _order(finding: Finding) -> tuple[bool, float]:
+def _order(finding: RunFinding) -> tuple[bool, float]:
     return finding.kind not in FIRST, -(finding.seconds or 0.0)
 
 
-def _unexplained(plan: Plan, step: StepTimes | None, findings: Sequence[Finding]) -> float | None:
+def _unexplained(plan: Plan, step: StepTimes | None, findings: Sequence[RunFinding]) -> float | None:
     if step is None:
         return None
     return step.median_s - plan.step_time_s - sum(finding.seconds or 0.0 for finding in findings)

@@ -80,7 +80,7 @@ class MemoryRow(Document):
     meaning: str = Field(default="", description="what the reading counts: reserved, allocated")
 
 
-class Finding(Document):
+class RunFinding(Document):
     """One thing that makes the run differ from the plan."""
 
     kind: FindingKind
@@ -116,7 +116,7 @@ class Diagnosis(Document):
     operators: tuple[OperatorRow, ...] = ()
     ranks: tuple[RankRow, ...] = ()
     memory: tuple[MemoryRow, ...] = ()
-    findings: tuple[Finding, ...] = Field(description="another run first, then the most seconds first")
+    findings: tuple[RunFinding, ...] = Field(description="another run first, then the most seconds first")
     unexplained_s: float | None = Field(
         default=None, description="measured less predicted less what the findings cost; null: no step time"
     )

@@ -10,7 +10,7 @@ from statistics import fmean, median, median_low
 
 from planner.answers.diagnose.attribution import GroupCalls, TracedRank, matched_calls
 from planner.answers.diagnose.axes import PlanAxes
-from planner.answers.diagnose.document import Finding
+from planner.answers.diagnose.document import RunFinding
 from planner.plan.plan import Plan
 from planner.predict.hottest_share import hottest_share
 from planner.question.routing import load_of
@@ -38,7 +38,7 @@ class ExpertSections:
     """What each rank works on its experts longer than at even load, a step; negative where they get less."""
 
 
-def rank_findings(plan: Plan, ranks: Sequence[TracedRank], axes: PlanAxes) -> list[Finding]:
+def rank_findings(plan: Plan, ranks: Sequence[TracedRank], axes: PlanAxes) -> list[RunFinding]:
     """Everything that needs more than one rank to be seen."""
     traced = [each for each in ranks if each.trace.activities]
     if len(traced) < 2:
@@ -50,7 +50,7 @@ def rank_findings(plan: Plan, ranks: Sequence[TracedRank], axes: PlanAxes) -> li
     return [each for each in found if each.seconds is not None and each.seconds >= WORTH_TELLING * step_s]
 
 
-def _slow_ranks(plan: Plan, ranks: Sequence[TracedRank], sections: ExpertSections | None) -> Iterator[Finding]:
+def _slow_ranks(plan: Plan, ranks: Sequence[TracedRank], sections: ExpertSections | None) -> Iterator[RunFinding]:
     """The ranks whose own time is longer than that of the others of their stage; what uneven experts add apart."""
     by_stage: dict[int | None, list[TracedRank]] = defaultdict(list)
     for each in ranks:
@@ -69,7 +69,7 @@ def _slow_ranks(plan: Plan, ranks: Sequence[TracedRank], sections: ExpertSection
             slow = sum(first > (1 + SLOWER / 2) * median_low(rest) for first, *rest in steps)
             if more_s > SLOWER * typical_s and slow >= NEARLY_EVERY * len(steps):
                 node = each.rank // plan.problem.cluster.pools[0].devices_per_node
-                yield Finding(
+                yield RunFinding(
                     kind="slow-rank",
                     what=f"Rank {each.rank} takes {means[each.rank] / typical_s - 1:.0%} longer for its own work than"
                     f" its peers ({_ms(means[each.rank])} against {_ms(typical_s)} a step); all others wait for it",
@@ -111,7 +111,7 @@ def _expert_sections(ranks: Sequence[TracedRank], calls: GroupCalls) -> ExpertSe
     )
 
 
-def _uneven(plan: Plan, ranks: Sequence[TracedRank], sections: ExpertSections | None) -> Iterator[Finding]:
+def _uneven(plan: Plan, ranks: Sequence[TracedRank], sections: ExpertSections | None) -> Iterator[RunFinding]:
     model, strategy = plan.problem.model, plan.chosen()
     if sections is None or strategy.ep == 1:
         return
@@ -125,7 +125,7 @@ def _uneven(plan: Plan, ranks: Sequence[TracedRank], sections: ExpertSections | 
     if sections.hottest <= UNEVEN * expected:
         return
     trace = next(each.trace for each in ranks if each.rank == sections.rank)
-    yield Finding(
+    yield RunFinding(
         kind="uneven-experts",
         what=f"The experts of rank {sections.rank} get {sections.hottest:.2f} times the mean of their group; the plan"
         f" expects {expected:.2f}",
@@ -136,7 +136,7 @@ def _uneven(plan: Plan, ranks: Sequence[TracedRank], sections: ExpertSections | 
     )
 
 
-def _slow_groups(ranks: Sequence[TracedRank], calls: GroupCalls) -> Iterator[Finding]:
+def _slow_groups(ranks: Sequence[TracedRank], calls: GroupCalls) -> Iterator[RunFinding]:
     """Groups of one axis whose transfers take longer than those of the other groups, for equal sizes."""
     trace_of = {each.rank: each.trace for each in ranks}
     num_steps = min(len(each.steps) for each in ranks)
@@ -156,7 +156,7 @@ def _slow_groups(ranks: Sequence[TracedRank], calls: GroupCalls) -> Iterator[Fin
     for (axis, group), found in slow.items():
         mine_s, others_s = (sum(each[at] * each[2] for each in found) for at in (0, 1))
         if mine_s > SLOW_GROUP * others_s:
-            yield Finding(
+            yield RunFinding(
                 kind="slow-link",
                 what=f"Collectives of the {axis} group of ranks {', '.join(map(str, group))} take"
                 f" {mine_s / others_s:.2f} times as long as those of the other {axis} groups, for equal sizes",

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from planner.answers.diagnose.changed import Changed
-from planner.answers.diagnose.document import Finding
+from planner.answers.diagnose.document import RunFinding
 from planner.answers.diagnose.reading import Evidence, LogRun
 from planner.plan.plan import Plan
 from planner.strategy.fields import FIELD, value_words
@@ -34,7 +34,7 @@ _SIZES = {"num_layers": "layers", "hidden_size": "hidden width", "num_experts": 
 class StatedRun:
     """What the logs state that the plan does not say: findings, and the prediction of the run as stated."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RunFinding, ...] = ()
     same_run: bool = True
     as_run_step_s: float | None = None
 
@@ -119,8 +119,8 @@ def _words(plan: Plan, name: str, value: object) -> str:
     return f"{name}: {value_words(value)}, the plan has {value_words(_planned(plan)[name])}"
 
 
-def _another_run(plan: Plan, log: LogRun, differs: list[str], seconds: float | None) -> Finding:
-    return Finding(
+def _another_run(plan: Plan, log: LogRun, differs: list[str], seconds: float | None) -> RunFinding:
+    return RunFinding(
         kind="another-run",
         what="The log is of another run than the plan's: " + "; ".join(differs),
         seconds=seconds,
@@ -130,13 +130,13 @@ def _another_run(plan: Plan, log: LogRun, differs: list[str], seconds: float | N
     )
 
 
-def _other_world(plan: Plan, evidence: Evidence) -> Finding | None:
+def _other_world(plan: Plan, evidence: Evidence) -> RunFinding | None:
     """Traces of another number of ranks, where no log says more."""
     trace = next((each for each in evidence.traces if each.world_size), None)
     ranks = plan.chosen().world_size
     if trace is None or trace.world_size == ranks:
         return None
-    return Finding(
+    return RunFinding(
         kind="another-run",
         what=f"The trace is of a run on {trace.world_size} devices, the plan is for {ranks}",
         seconds=None,
@@ -145,7 +145,7 @@ def _other_world(plan: Plan, evidence: Evidence) -> Finding | None:
     )
 
 
-def _another_device(plan: Plan, evidence: Evidence) -> Finding | None:
+def _another_device(plan: Plan, evidence: Evidence) -> RunFinding | None:
     device = plan.problem.cluster.pools[0].device.name
     seen = [(log.name, log.device) for log in evidence.logs] + [
         (each.file_name, each.device) for each in evidence.traces
@@ -153,7 +153,7 @@ def _another_device(plan: Plan, evidence: Evidence) -> Finding | None:
     for name, reported in seen:
         known = catalogue_device(reported) if reported else None
         if known is not None and known != device:
-            return Finding(
+            return RunFinding(
                 kind="another-device",
                 what=f"The run was on {known}, the plan is for {device}",
                 seconds=None,
@@ -163,14 +163,14 @@ def _another_device(plan: Plan, evidence: Evidence) -> Finding | None:
     return None
 
 
-def _flag(plan: Plan, log: LogRun, name: str, value: object, prediction: Changed) -> Finding:
+def _flag(plan: Plan, log: LogRun, name: str, value: object, prediction: Changed) -> RunFinding:
     wanted = _planned(plan)[name]
     step_s = prediction.step_s({name: value})
     if step_s is None and value is False and name == "overlap_grad_reduce":
         # Back-ends gather under the forward pass only where they reduce under the backward pass.
         step_s = prediction.step_s({name: value, "overlap_param_gather": False})
     refused = "" if step_s is not None else f"; {plan.backend} refuses this combination, so it has no cost here"
-    return Finding(
+    return RunFinding(
         kind="changed-flag",
         what=f"{name} is {value_words(value)}, the plan has {value_words(wanted)} ({FIELD[name].meaning}){refused}",
         seconds=prediction.more_s(step_s),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 
 from planner.answers.diagnose.attribution import TracedRank
-from planner.answers.diagnose.document import Finding, MemoryRow, OperatorRow
+from planner.answers.diagnose.document import MemoryRow, OperatorRow, RunFinding
 from planner.answers.diagnose.rank_findings import WORTH_TELLING
 from planner.answers.diagnose.reading import LogRun
 from planner.answers.views.words import gib, percent
@@ -31,7 +31,7 @@ SPIKE = 1.5
 MORE_MEMORY = 0.1
 
 
-def missing_overlap(plan: Plan, ranks: Sequence[TracedRank]) -> Iterator[Finding]:
+def missing_overlap(plan: Plan, ranks: Sequence[TracedRank]) -> Iterator[RunFinding]:
     """Axes whose communication the plan hides and the run shows."""
     strategy = plan.chosen()
     steps = [parts for each in ranks for parts in each.steps if each.trace.activities]
@@ -48,7 +48,7 @@ def missing_overlap(plan: Plan, ranks: Sequence[TracedRank]) -> Iterator[Finding
         if cost_s < WORTH_TELLING * fmean(parts.step_s for parts in steps) or computing_s < cost_s:
             continue
         if hidden < HIDES_NOTHING * (hidden + transfer):
-            yield Finding(
+            yield RunFinding(
                 kind="missing-overlap",
                 what=f"The plan hides {axis} communication ({', '.join(on)}); in the run"
                 f" {percent(hidden / (hidden + transfer))} of it hides behind computing",
@@ -59,7 +59,7 @@ def missing_overlap(plan: Plan, ranks: Sequence[TracedRank]) -> Iterator[Finding
             )
 
 
-def host_gaps(plan: Plan, ranks: Sequence[TracedRank]) -> Iterator[Finding]:
+def host_gaps(plan: Plan, ranks: Sequence[TracedRank]) -> Iterator[RunFinding]:
     """Times in which a device waits for its host.  Not on a CPU, where the host is the device."""
     told = sum(plan.breakdown_s.get(name, 0.0) for name in ("host", "pp_bubble"))
     for each in ranks:
@@ -68,7 +68,7 @@ def host_gaps(plan: Plan, ranks: Sequence[TracedRank]) -> Iterator[Finding]:
         idle_s = fmean(parts.idle_s for parts in each.steps)
         step_s = fmean(parts.step_s for parts in each.steps)
         if idle_s - told > GAPS * step_s:
-            yield Finding(
+            yield RunFinding(
                 kind="host-gaps",
                 what=f"Rank {each.rank}'s device has nothing to run for {percent(idle_s / step_s)} of a step; the plan"
                 f" has {percent(told / plan.step_time_s)} of gaps",
@@ -81,7 +81,7 @@ def host_gaps(plan: Plan, ranks: Sequence[TracedRank]) -> Iterator[Finding]:
             return
 
 
-def unfused_kernels(ranks: Sequence[TracedRank], operators: Sequence[OperatorRow]) -> Iterator[Finding]:
+def unfused_kernels(ranks: Sequence[TracedRank], operators: Sequence[OperatorRow]) -> Iterator[RunFinding]:
     """Attention in parts, and point-wise kernels that take much longer than the plan says.  Devices only."""
     traced = [each for each in ranks if each.trace.activities]
     if not traced or any(each.trace.on_host for each in traced):
@@ -95,7 +95,7 @@ def unfused_kernels(ranks: Sequence[TracedRank], operators: Sequence[OperatorRow
 
     planned_attention = row["attention"].predicted_s if "attention" in row else None
     if planned_attention and not measured("attention") and measured("softmax") > WORTH_TELLING * step_s:
-        yield Finding(
+        yield RunFinding(
             kind="unfused-kernel",
             what="No fused attention kernel ran: softmax is a kernel of its own, and the scores go through memory",
             seconds=measured("softmax"),
@@ -106,7 +106,7 @@ def unfused_kernels(ranks: Sequence[TracedRank], operators: Sequence[OperatorRow
     ran_s, planned_s = (sum(getattr(each, part) or 0.0 for each in told) for part in ("measured_s", "predicted_s"))
     if planned_s and ran_s > MORE_KERNELS * planned_s and ran_s - planned_s > WORTH_TELLING * step_s:
         most = max(told, key=lambda each: (each.measured_s or 0.0) - (each.predicted_s or 0.0))
-        yield Finding(
+        yield RunFinding(
             kind="unfused-kernel",
             what=f"Point-wise kernels take {ran_s / planned_s:.1f} times what fused ones would, most of it"
             f" {most.operator}",
@@ -117,7 +117,7 @@ def unfused_kernels(ranks: Sequence[TracedRank], operators: Sequence[OperatorRow
         )
 
 
-def drift(logs: Sequence[LogRun]) -> Iterator[Finding]:
+def drift(logs: Sequence[LogRun]) -> Iterator[RunFinding]:
     """Steps that get longer over the run, and single long ones."""
     for log in logs:
         times = [(each.timing.time_s, each.iteration, each.row) for each in log.timed if each.timing is not None]
@@ -127,7 +127,7 @@ def drift(logs: Sequence[LogRun]) -> Iterator[Finding]:
         first, last = [time for time, *_ in times[:third]], [time for time, *_ in times[-third:]]
         first_s, last_s, all_s = median(first), median(last), median(time for time, *_ in times)
         if last_s > (1 + DRIFT) * first_s and min(last) > first_s:
-            yield Finding(
+            yield RunFinding(
                 kind="drift",
                 what=f"Steps get longer: {last_s / first_s - 1:.1%} from the first third of the readings to the last",
                 seconds=last_s - first_s,
@@ -140,7 +140,7 @@ def drift(logs: Sequence[LogRun]) -> Iterator[Finding]:
         cost_s = sum(time - all_s for time, *_ in spikes) / len(times)
         if spikes and cost_s > WORTH_TELLING * all_s:
             shown = ", ".join(str(iteration) for _, iteration, _ in spikes[:6])
-            yield Finding(
+            yield RunFinding(
                 kind="slow-steps",
                 what=f"{len(spikes)} of {len(times)} readings take more than {SPIKE} times the median: iterations"
                 f" {shown}",
@@ -151,12 +151,12 @@ def drift(logs: Sequence[LogRun]) -> Iterator[Finding]:
             )
 
 
-def memory_findings(plan: Plan, logs: Sequence[LogRun], rows: Sequence[MemoryRow]) -> Iterator[Finding]:
+def memory_findings(plan: Plan, logs: Sequence[LogRun], rows: Sequence[MemoryRow]) -> Iterator[RunFinding]:
     """Runs that ended for memory, and ranks that need more than the plan says."""
     for log in logs:
         for each in log.failed:
             if each.out_of_memory:
-                yield Finding(
+                yield RunFinding(
                     kind="out-of-memory",
                     what=f"Rank {each.rank if each.rank is not None else '?'} ran out of memory; the plan's fullest"
                     f" rank needs {gib(plan.peak_memory_bytes)} of {gib(plan.memory_limit_bytes)} allowed",
@@ -168,7 +168,7 @@ def memory_findings(plan: Plan, logs: Sequence[LogRun], rows: Sequence[MemoryRow
     over = [row for row in rows if row.measured_bytes and row.measured_bytes > (1 + MORE_MEMORY) * row.predicted_bytes]
     if over:
         worst = max(over, key=lambda row: (row.measured_bytes or 0) / row.predicted_bytes)
-        yield Finding(
+        yield RunFinding(
             kind="more-memory",
             what=f"Rank {worst.rank} (stage {worst.stage}) holds {gib(worst.measured_bytes or 0)} {worst.meaning}, the"
             f" plan says {gib(worst.predicted_bytes)}",

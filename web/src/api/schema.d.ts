@@ -312,8 +312,33 @@ export interface paths {
          * @description The speed of every job on every size, the best allocation with its bound, named nodes, what one node more would be worth, who waits and why.
          *
          *     With `former`, an earlier answer, nothing is asked twice and jobs move only where it pays, or as few as possible.
+         *
+         *     What the time for an answer does not decide becomes a job (202) with the question's own budget and limit; the same
+         *     request answers once it has ended.
+         *
+         *     A fleet file is sent as it is with `Content-Type: application/yaml`.
          */
         post: operations["create_fleet_v1_fleets_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fleets/{fleet}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A fleet that was shared, as it is stored
+         * @description What `POST /v1/fleets` or its job answered: the address is in its `Location`, or `result_fleet_id` of the job.
+         */
+        get: operations["get_fleet_v1_fleets__fleet__get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -562,6 +587,28 @@ export interface paths {
          * @description Its question goes with its last plan.  409 while a label means it.  Other replicas may have it in memory.
          */
         delete: operations["delete_plan_v1_plans__plan__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/plans/{plan}/diagnosis": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Why is the real run slower than the plan?
+         * @description Predicted and measured side by side, term by term and rank by rank; what was found, by the seconds that it costs a step; what no file tells; and the calibration that makes the plan agree.
+         *
+         *     Send training logs (Megatron-LM and its relatives, NeMo, nanotron, torchtitan, DeepSpeed, MaxText) and Kineto traces of one or more ranks.
+         */
+        post: operations["create_diagnosis_v1_plans__plan__diagnosis_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1127,6 +1174,27 @@ export interface paths {
          *     What the budget does not decide has `fits: null`.
          */
         post: operations["create_throughput_v1_throughput_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/towers-plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Where does a model's tower stand best: on the first stage, beside it, or on devices of its own?
+         * @description The best plan of each place, with its bound: on the language model's first stage in its layout, on its devices in a layout
+         *     of its own, on devices of its own.  A plan for study: it is not stored and has no files.
+         */
+        post: operations["create_towers_plan_v1_towers_plans_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1888,6 +1956,16 @@ export interface components {
             where: string;
         };
         /**
+         * BlockNodes
+         * @description The nodes of a block that jobs may have, in the fabric's order.
+         */
+        BlockNodes: {
+            /** Name */
+            name: string;
+            /** Nodes */
+            nodes: string[];
+        };
+        /**
          * BreakEven
          * @description The kept layout against the faster one.
          */
@@ -1912,6 +1990,63 @@ export interface components {
              * @description of the faster layout until then; null = never
              */
             steps: number | null;
+        };
+        /**
+         * Calibration
+         * @description Factors of one back-end and version on one device, with the evidence for them.
+         */
+        Calibration: {
+            /**
+             * Created At
+             * @description ISO 8601, UTC; no part of the identity
+             * @default
+             */
+            created_at: string;
+            /** Device */
+            device: string;
+            factors: components["schemas"]["Factors"];
+            /** Framework */
+            framework: string;
+            /**
+             * Framework Version
+             * @default
+             */
+            framework_version: string;
+            memory?: components["schemas"]["FittedQuantity"] | null;
+            /**
+             * Memory Meaning
+             * @description what the readings count: allocated, reserved, ...
+             * @default []
+             */
+            memory_meaning: string[];
+            /**
+             * Profile Id
+             * @description measured inputs that were used; None = datasheet
+             */
+            profile_id?: string | null;
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * Software
+             * @description release of the planner whose predictions were corrected
+             */
+            software: string;
+            /**
+             * Sources
+             * @default []
+             */
+            sources: components["schemas"]["SourceUsed"][];
+            time?: components["schemas"]["FittedQuantity"] | null;
+            /**
+             * Traits
+             * @description back-end whose launches, kernels and memory the corrected predictions had
+             * @default tuned
+             */
+            traits: string;
         };
         /**
          * Cause
@@ -2566,6 +2701,93 @@ export interface components {
             vendor: "NVIDIA" | "AMD" | "Intel" | "Google" | "AWS" | "Huawei" | "other";
         };
         /**
+         * Diagnosis
+         * @description Why a run differs from its plan.
+         */
+        Diagnosis: {
+            /**
+             * As Run Step S
+             * @description the prediction of the strategy and flags that the log states, where they differ
+             */
+            as_run_step_s?: number | null;
+            /** Calibrated Step S */
+            calibrated_step_s?: number | null;
+            /** @description makes the plan's predictions agree with this run; null: it says too little */
+            calibration?: components["schemas"]["Calibration"] | null;
+            /** Files */
+            files: components["schemas"]["FileUse"][];
+            /**
+             * Findings
+             * @description another run first, then the most seconds first
+             */
+            findings: components["schemas"]["RunFinding"][];
+            /**
+             * Memory
+             * @default []
+             */
+            memory: components["schemas"]["MemoryRow"][];
+            /**
+             * Not Measured
+             * @description what no file tells, and what would
+             */
+            not_measured: string[];
+            /**
+             * Operators
+             * @default []
+             */
+            operators: components["schemas"]["OperatorRow"][];
+            /** Plan Id */
+            plan_id: string;
+            /** Predicted Interval S */
+            predicted_interval_s: [
+                number,
+                number
+            ];
+            /** Predicted Step S */
+            predicted_step_s: number;
+            /**
+             * Ranks
+             * @default []
+             */
+            ranks: components["schemas"]["RankRow"][];
+            /**
+             * Same Run
+             * @description false: the files are of another run than the plan's, or of another device
+             */
+            same_run: boolean;
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * Slower By
+             * @description measured median over predicted, minus one
+             */
+            slower_by?: number | null;
+            step?: components["schemas"]["StepTimes"] | null;
+            /** Terms */
+            terms: components["schemas"]["TermRow"][];
+            /**
+             * Unexplained S
+             * @description measured less predicted less what the findings cost; null: no step time
+             */
+            unexplained_s?: number | null;
+        };
+        /**
+         * DiagnosisQuestion
+         * @description What a run left behind.
+         */
+        DiagnosisQuestion: {
+            /**
+             * Files
+             * @description training logs and Kineto traces of one or more ranks; other formats are told apart and named
+             * @default []
+             */
+            files: components["schemas"]["RunFile"][];
+        };
+        /**
          * EmissionQuestion
          * @description ``POST /v1/plans/{id}/emissions``: launch files, of the plan or of the best plan in another back-end.
          *
@@ -2758,6 +2980,20 @@ export interface components {
             transform?: components["schemas"]["HeadTransform"] | null;
         };
         /**
+         * ErrorFigures
+         * @description How wrong the predictions are: |predicted / measured - 1|, and the geometric mean of the ratio minus one.
+         */
+        ErrorFigures: {
+            /** Bias */
+            bias?: number | null;
+            /** Median */
+            median?: number | null;
+            /** N */
+            n: number;
+            /** P90 */
+            p90?: number | null;
+        };
+        /**
          * Estimate
          * @description The numbers of one strategy.
          */
@@ -2831,6 +3067,12 @@ export interface components {
              * @default false
              */
             include_problem: boolean;
+            /**
+             * Launched
+             * @description the strategy is that of a run that somebody starts: a model that its back-end's files cannot say is told among the assumptions, not refused
+             * @default false
+             */
+            launched: boolean;
             /**
              * Model
              * @description a built-in or stored name; or a Hugging Face config, a model description or a whole ModelSpec
@@ -3045,7 +3287,7 @@ export interface components {
              * @description beyond 512 devices: cheap measurements that would settle the plan, in their order
              * @default []
              */
-            ladder: components["schemas"]["Rung"][];
+            ladder: components["schemas"]["planner__answers__explain__trust_ladder__Rung"][];
             memory: components["schemas"]["MemoryCause"];
             /**
              * Neighbours
@@ -3296,6 +3538,31 @@ export interface components {
             topology: string | null;
         };
         /**
+         * FileUse
+         * @description What was read from a file, or why nothing.
+         */
+        FileUse: {
+            /** Name */
+            name: string;
+            /**
+             * Not Used
+             * @description why it says nothing here
+             * @default
+             */
+            not_used: string;
+            /**
+             * Read As
+             * @description the format; empty = not recognised
+             * @default
+             */
+            read_as: string;
+            /**
+             * Used For
+             * @default []
+             */
+            used_for: string[];
+        };
+        /**
          * Finding
          * @description One fault: where it is, what it is, what would repair it.
          */
@@ -3332,6 +3599,48 @@ export interface components {
             profile_id: string;
             /** Tables */
             tables: components["schemas"]["TableFitView"][];
+        };
+        /**
+         * FittedQuantity
+         * @description Step time or memory: errors before, in the sample, and of left-out rows; the ladder that chose the factors.
+         */
+        FittedQuantity: {
+            after_in_sample: components["schemas"]["ErrorFigures"];
+            /** @description None: unknown, one configuration only */
+            after_leave_one_out?: components["schemas"]["ErrorFigures"] | null;
+            before: components["schemas"]["ErrorFigures"];
+            /**
+             * Heaviest
+             * @default []
+             */
+            heaviest: components["schemas"]["HeavyRow"][];
+            /**
+             * Ladder
+             * @default []
+             */
+            ladder: components["schemas"]["planner__evidence__calibration__document__Rung"][];
+            /**
+             * N
+             * @description rows
+             */
+            n: number;
+            /**
+             * Num Configurations
+             * @description distinct runs; rows of one configuration are left out together
+             */
+            num_configurations: number;
+            /**
+             * Sigma
+             * @description 80th percentile of |ln(predicted / measured)| of left-out rows, over 1.2816
+             */
+            sigma?: number | null;
+            /**
+             * Standard Errors
+             * @description of the fitted factors, in their units
+             */
+            standard_errors?: {
+                [key: string]: number;
+            };
         };
         /**
          * Flag
@@ -3415,6 +3724,12 @@ export interface components {
          * @description A job that runs or waits.
          */
         FleetJob: {
+            /**
+             * Between
+             * @description without device_counts also 3, 6, 12, ... nodes: twice as many speeds to find
+             * @default false
+             */
+            between: boolean;
             /**
              * Compact
              * @description its nodes lie in as few blocks as so many nodes need
@@ -3558,10 +3873,11 @@ export interface components {
              */
             budget_s: number;
             /**
-             * @description an earlier answer: what its jobs got is what they hold now, and nothing is asked twice
+             * Former
+             * @description an earlier answer, or the id under which a service keeps it: what its jobs got is what they hold now, and nothing is asked twice
              * @default null
              */
-            former: components["schemas"]["Fleet"] | null;
+            former: components["schemas"]["Fleet"] | string | null;
             /**
              * Horizon Hours
              * @description how long the allocation will hold: what time lost by moving is held against
@@ -3630,6 +3946,21 @@ export interface components {
             /** Nodes */
             nodes: number;
             point: components["schemas"]["ThroughputPoint"];
+        };
+        /**
+         * FleetSubject
+         * @description What the job of a fleet is about.
+         */
+        FleetSubject: {
+            /** Jobs */
+            jobs: number;
+            /**
+             * Num Devices
+             * @description that jobs may have
+             */
+            num_devices: number;
+            /** Pools */
+            pools: string[];
         };
         /**
          * Gain
@@ -3853,6 +4184,19 @@ export interface components {
             status: "ok" | "unavailable";
         };
         /**
+         * HeavyRow
+         * @description A row whose absence moves the prediction most.
+         */
+        HeavyRow: {
+            /**
+             * Moves Prediction By
+             * @description largest change of another row's prediction, as a part of it
+             */
+            moves_prediction_by: number;
+            /** Row */
+            row: string;
+        };
+        /**
          * Held
          * @description What a job has now.
          */
@@ -3979,6 +4323,33 @@ export interface components {
             weighted: boolean;
         };
         /**
+         * ItemCounts
+         * @description The number of items of a sample as a distribution: a mean, quantiles or a histogram.
+         */
+        ItemCounts: {
+            /**
+             * Histogram
+             * @description samples by their number, such as 0: 120, 1: 400
+             */
+            histogram?: [
+                number,
+                number
+            ][] | null;
+            /**
+             * Mean
+             * @description mean number of a sample, Poisson distributed
+             */
+            mean?: number | null;
+            /**
+             * Percentiles
+             * @description number of a sample by percentile, such as 50: 1, 99: 8; linear between two
+             */
+            percentiles?: [
+                number,
+                number
+            ][] | null;
+        };
+        /**
          * JobAllocation
          * @description What a job gets.
          */
@@ -4090,6 +4461,11 @@ export interface components {
              */
             bounded: number;
             /**
+             * Done
+             * @description of a fleet: sizes of its jobs whose speed is known
+             */
+            done?: number | null;
+            /**
              * Evaluated
              * @description strategies solved exactly
              * @default 0
@@ -4107,9 +4483,14 @@ export interface components {
             incumbent_s?: number | null;
             /**
              * Phase
-             * @description queued, starting, searching, recommending, alternatives, checking, storing
+             * @description queued, starting, searching, recommending, alternatives, checking, storing; of a fleet speeds, allocating
              */
             phase: string;
+            /**
+             * Wanted
+             * @description of a fleet: sizes of its jobs in all
+             */
+            wanted?: number | null;
         };
         /**
          * JobRecord
@@ -4135,14 +4516,16 @@ export interface components {
             error?: components["schemas"]["ProblemDetails"] | null;
             /** Finished At */
             finished_at?: string | null;
+            /** @description what it is about, where it is a fleet */
+            fleet?: components["schemas"]["FleetSubject"] | null;
             /** Id */
             id: string;
             /**
              * Kind
              * @default plan
-             * @constant
+             * @enum {string}
              */
-            kind: "plan";
+            kind: "plan" | "fleet";
             /**
              * Num Waiting
              * @description callers who wait for it; the last who cancels ends it
@@ -4151,15 +4534,20 @@ export interface components {
             num_waiting: number;
             /** Owner */
             owner: string;
-            /** Problem Id */
-            problem_id: string;
+            /**
+             * Problem Id
+             * @description null: it is about a fleet
+             */
+            problem_id: string | null;
             progress: components["schemas"]["JobProgress"];
+            /** Result Fleet Id */
+            result_fleet_id?: string | null;
             /**
              * Result Kind
              * @default none
              * @enum {string}
              */
-            result_kind: "plan" | "infeasible" | "none";
+            result_kind: "plan" | "fleet" | "infeasible" | "none";
             /** Result Plan Id */
             result_plan_id?: string | null;
             /**
@@ -4172,7 +4560,7 @@ export interface components {
              * @enum {string}
              */
             status: "queued" | "running" | "succeeded" | "failed" | "cancelled";
-            /** @description what it is about; null = asked of a version that did not write it down */
+            /** @description what it is about; null = a fleet, or asked of a version that did not write it down */
             subject?: components["schemas"]["JobSubject"] | null;
         };
         /**
@@ -4278,6 +4666,25 @@ export interface components {
             plan_id: string;
             /** Version */
             version: number;
+        };
+        /**
+         * LanguagePart
+         * @description The language model: its devices, strategy and stages (with the tower, where it is on the first).
+         */
+        LanguagePart: {
+            /** Devices */
+            devices: number;
+            /** Stages */
+            stages: components["schemas"]["StagePlan"][];
+            /**
+             * Step Time S
+             * @description of this part alone
+             */
+            step_time_s: number;
+            /** Strategy */
+            strategy: {
+                [key: string]: unknown;
+            };
         };
         /**
          * LargerAllocation
@@ -4846,6 +5253,29 @@ export interface components {
             total_bytes: number;
         };
         /**
+         * MemoryRow
+         * @description Peak memory of a rank, or the stage's prediction alone.
+         */
+        MemoryRow: {
+            /**
+             * Meaning
+             * @description what the reading counts: reserved, allocated
+             * @default
+             */
+            meaning: string;
+            /** Measured Bytes */
+            measured_bytes: number | null;
+            /**
+             * Predicted Bytes
+             * @description of the stage's fullest rank
+             */
+            predicted_bytes: number;
+            /** Rank */
+            rank: number | null;
+            /** Stage */
+            stage: number;
+        };
+        /**
          * MemoryStage
          * @description What fills one pipeline stage's worst device.
          */
@@ -5359,6 +5789,18 @@ export interface components {
              * @constant
              */
             schema_version: 1;
+        };
+        /**
+         * OperatorRow
+         * @description Computing of one operator class.
+         */
+        OperatorRow: {
+            /** Measured S */
+            measured_s: number | null;
+            /** Operator */
+            operator: string;
+            /** Predicted S */
+            predicted_s: number | null;
         };
         /**
          * OptimizerStates
@@ -6212,6 +6654,11 @@ export interface components {
          * @description What is left of a pool.
          */
         PoolUse: {
+            /**
+             * Blocks
+             * @default []
+             */
+            blocks: components["schemas"]["BlockNodes"][];
             /** Blocks Touched */
             blocks_touched: number;
             /** Devices Per Node */
@@ -6701,6 +7148,38 @@ export interface components {
              * @description weights, gradients, optimizer and buffers
              */
             resident_bytes: number;
+        };
+        /**
+         * RankRow
+         * @description One traced rank: the mean of its steps.
+         */
+        RankRow: {
+            /**
+             * Communication S
+             * @description communication that shows
+             */
+            communication_s: number;
+            /**
+             * Idle S
+             * @description nothing runs on the device; on a CPU: between operators
+             */
+            idle_s: number;
+            /**
+             * Own S
+             * @description step less the communication that shows: computing, copies, gaps
+             */
+            own_s: number;
+            /** Rank */
+            rank: number;
+            /** Stage */
+            stage: number | null;
+            /** Step S */
+            step_s: number;
+            /**
+             * Waiting S
+             * @description of it: waiting for other ranks
+             */
+            waiting_s: number | null;
         };
         /**
          * ReadStrategy
@@ -7205,35 +7684,52 @@ export interface components {
             streams: number;
         };
         /**
-         * Rung
-         * @description One measurement, and what the plan's interval would be after it.
+         * RunFile
+         * @description A file that is sent: a log as text, a trace (best compressed with gzip) as text or in base64.
          */
-        Rung: {
+        RunFile: {
             /**
-             * Commands
-             * @default []
+             * Base64
+             * @description the bytes of the file
+             * @default null
              */
-            commands: string[];
+            base64: string | null;
             /**
-             * Interval S
-             * @description 80 % interval of the plan's step time afterwards, as a plan would state it
+             * Name
+             * @description what it is called; `rank3.json` says the rank
              */
-            interval_s?: [
-                number,
-                number
-            ] | null;
+            name: string;
             /**
-             * Left In Published Runs
-             * @description spread of ln(measured / predicted) that such runs left beyond 512 devices in published series
+             * Text
+             * @default null
              */
-            left_in_published_runs?: number | null;
+            text: string | null;
+        };
+        /**
+         * RunFinding
+         * @description One thing that makes the run differ from the plan.
+         */
+        RunFinding: {
             /**
-             * Reason
-             * @description why this rung cannot be had for this plan
-             * @default
+             * Advice
+             * @description what to do
              */
-            reason: string;
-            run?: components["schemas"]["SmallerRun"] | null;
+            advice: string;
+            /**
+             * Evidence
+             * @description file, and line or rank
+             */
+            evidence: string[];
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "another-run" | "another-device" | "changed-flag" | "out-of-memory" | "more-memory" | "slow-rank" | "slow-link" | "uneven-experts" | "missing-overlap" | "unfused-kernel" | "host-gaps" | "drift" | "slow-steps";
+            /**
+             * Seconds
+             * @description what it costs a step; null: it cannot be told in seconds
+             */
+            seconds: number | null;
             /** What */
             what: string;
         };
@@ -7687,6 +8183,18 @@ export interface components {
             };
         };
         /**
+         * SourceUsed
+         * @description A file or batch that the rows came from.
+         */
+        SourceUsed: {
+            /** Name */
+            name: string;
+            /** Rows */
+            rows: number;
+            /** Sha256 */
+            sha256: string;
+        };
+        /**
          * SparesRow
          * @description What a number of spare nodes gives.
          */
@@ -7705,6 +8213,26 @@ export interface components {
              * @description part of the time that the job waits for a repair
              */
             waiting: number;
+        };
+        /**
+         * SplitAnswer
+         * @description Devices of its own: the best that was found for one number of them.
+         */
+        SplitAnswer: {
+            /**
+             * Lower Bound S
+             * @description no plan with this split is faster; null: there is none
+             */
+            lower_bound_s: number | null;
+            /** Reason */
+            reason?: string | null;
+            /**
+             * Step Time S
+             * @description null: not looked at, or no plan
+             */
+            step_time_s?: number | null;
+            /** Tower Devices */
+            tower_devices: number;
         };
         /**
          * Spread
@@ -7880,6 +8408,27 @@ export interface components {
              * @enum {string}
              */
             policy: "none" | "selective" | "full";
+        };
+        /**
+         * StepTimes
+         * @description Times of the steps of one source, the warm-up left out.
+         */
+        StepTimes: {
+            /** Mean S */
+            mean_s: number;
+            /** Median S */
+            median_s: number;
+            /** Num Steps */
+            num_steps: number;
+            /** P10 S */
+            p10_s: number;
+            /** P90 S */
+            p90_s: number;
+            /**
+             * Source
+             * @description the file
+             */
+            source: string;
         };
         /**
          * StepView
@@ -8148,6 +8697,8 @@ export interface components {
          * @description Every combination of the axes is one planning problem; the rest holds for all of them.
          */
         SweepQuestion: {
+            /** @description clips of audio of a sample as a distribution, in place of audio_clips_per_sample */
+            audio_clip_counts?: components["schemas"]["ItemCounts"] | null;
             /**
              * Audio Clips Per Sample
              * @description clips of audio a sample, each as long as the front end of the audio tower takes
@@ -8188,6 +8739,8 @@ export interface components {
              * @enum {string}
              */
             gradient_dtype: "fp32" | "bf16";
+            /** @description images of a sample as a distribution, in place of images_per_sample: mean:3.2, p50:1+p99:8 or samples by their number, 0:120+1:400 */
+            image_counts?: components["schemas"]["ItemCounts"] | null;
             /**
              * Images Per Sample
              * @description images a sample, for models with a vision tower
@@ -8251,6 +8804,11 @@ export interface components {
          */
         SweepRequest: {
             /**
+             * @description clips of audio of a sample as a distribution, in place of audio_clips_per_sample
+             * @default null
+             */
+            audio_clip_counts: components["schemas"]["ItemCounts"] | null;
+            /**
              * Audio Clips Per Sample
              * @description clips of audio a sample, each as long as the front end of the audio tower takes
              * @default 0
@@ -8304,6 +8862,11 @@ export interface components {
              * @enum {string}
              */
             gradient_dtype: "fp32" | "bf16";
+            /**
+             * @description images of a sample as a distribution, in place of images_per_sample: mean:3.2, p50:1+p99:8 or samples by their number, 0:120+1:400
+             * @default null
+             */
+            image_counts: components["schemas"]["ItemCounts"] | null;
             /**
              * Images Per Sample
              * @description images a sample, for models with a vision tower
@@ -8571,6 +9134,36 @@ export interface components {
             term: string;
         };
         /**
+         * TermRow
+         * @description One part of the step.  Measured: the mean over the ranks and steps of the traces.
+         */
+        TermRow: {
+            /**
+             * Hidden S
+             * @description measured, and hidden behind computing
+             */
+            hidden_s?: number | null;
+            /**
+             * Measured S
+             * @description what of it shows in the step; null = not measured
+             */
+            measured_s?: number | null;
+            /**
+             * Predicted S
+             * @description what of it shows in the step; null: it is no part of the plan's
+             */
+            predicted_s: number | null;
+            /** Term */
+            term: string;
+            /**
+             * Waiting S
+             * @description of measured_s: waiting for the rank that came last; null: one rank, or no match
+             */
+            waiting_s?: number | null;
+            /** Words */
+            words: string;
+        };
+        /**
          * Throughput
          * @description The curve, in the order that was asked.
          */
@@ -8815,6 +9408,81 @@ export interface components {
             source_width: number;
         };
         /**
+         * TowerPart
+         * @description The tower in a layout of its own: its grid, times of a micro-batch, and memory of one device.
+         */
+        TowerPart: {
+            /**
+             * Backward S
+             * @description 0 of a frozen tower
+             */
+            backward_s: number;
+            /**
+             * Bridge S
+             * @description its tokens to the language model, or their gradients back, one micro-batch
+             */
+            bridge_s: number;
+            /** Devices */
+            devices: number;
+            /** Dp */
+            dp: number;
+            /** Forward S */
+            forward_s: number;
+            /** Frozen */
+            frozen: boolean;
+            /** In Flight Microbatches */
+            in_flight_microbatches: number;
+            /**
+             * Late S
+             * @description once a step: exposed gradient reduction, optimizer
+             */
+            late_s: number;
+            /**
+             * Parameters Per Device
+             * @description that learn
+             */
+            parameters_per_device: number;
+            /** @description on the same devices: beside the language model's */
+            peak_memory_bytes: components["schemas"]["MemoryBill"];
+            /**
+             * Samples Per Rank
+             * @description samples of a micro-batch on one data-parallel rank
+             */
+            samples_per_rank: number;
+            /** Tp */
+            tp: number;
+        };
+        /**
+         * TowerPlace
+         * @description The best plan with the tower in one place.
+         */
+        TowerPlace: {
+            /** Fits Probability */
+            fits_probability: number;
+            language: components["schemas"]["LanguagePart"];
+            /**
+             * Model Flops Utilization
+             * @description tower and language model, over the peak of all devices
+             */
+            model_flops_utilization: number;
+            /**
+             * Peak Memory Bytes
+             * @description of the fullest device
+             */
+            peak_memory_bytes: number;
+            /**
+             * Place
+             * @enum {string}
+             */
+            place: "first_stage" | "same_devices" | "own_devices";
+            /** Step Time S */
+            step_time_s: number;
+            /** Tokens Per S */
+            tokens_per_s: number;
+            /** @description null: it is part of the language model's first stage */
+            tower: components["schemas"]["TowerPart"] | null;
+        };
+        /**
          * TowerRun
          * @description ``count`` equal layers of a tower, over ``units_per_item`` patches or frames of one image or clip.
          *
@@ -8865,6 +9533,105 @@ export interface components {
              * @description tokens of the language model that stand for one item
              */
             tokens_per_item: number;
+        };
+        /**
+         * TowersPlan
+         * @description Where the tower stands best, each place's best plan, and how much faster another plan could be.
+         */
+        TowersPlan: {
+            /** Assumptions */
+            assumptions: string[];
+            /** Gap */
+            gap: number;
+            /**
+             * Lower Bound S
+             * @description no plan of these places is faster
+             */
+            lower_bound_s: number;
+            /** Memory Limit Bytes */
+            memory_limit_bytes: number;
+            /** Modality */
+            modality: string;
+            /**
+             * Places
+             * @description the fastest first
+             */
+            places: components["schemas"]["TowerPlace"][];
+            problem: components["schemas"]["Problem"];
+            /**
+             * Refused
+             * @description places without a plan, and why
+             */
+            refused: {
+                [key: string]: string;
+            };
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * Searches
+             * @description searches of the language model alone
+             */
+            searches: number;
+            /**
+             * Splits
+             * @description numbers of devices of its own, the fewest first
+             */
+            splits: components["schemas"]["SplitAnswer"][];
+        };
+        /**
+         * TowersRequest
+         * @description A model with a tower, devices, and a workload whose samples have images or audio.
+         */
+        TowersRequest: {
+            /**
+             * Cluster
+             * @description a name, or a cluster document with one pool
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * @description pins are the language model's; no back-end: the plan is for study
+             * @default {
+             *       "backends": [
+             *         "any"
+             *       ],
+             *       "fits": 0.95,
+             *       "forbids": [],
+             *       "max_step_time_s": null,
+             *       "memory_margin_fraction": null,
+             *       "min_tokens_per_s": null,
+             *       "pins": {},
+             *       "schema_version": 2
+             *     }
+             */
+            constraints: components["schemas"]["Constraints"];
+            /**
+             * Devices
+             * @description scale it to so many devices
+             * @default null
+             */
+            devices: number | null;
+            /** Model */
+            model: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * Time Limit S
+             * @default null
+             */
+            time_limit_s: number | null;
+            /**
+             * Tower Devices
+             * @description the tower's number of devices of its own; null = the best
+             * @default null
+             */
+            tower_devices: number | null;
+            workload: components["schemas"]["Workload"];
         };
         /**
          * TraceSpec
@@ -9373,6 +10140,8 @@ export interface components {
          * @description One optimizer step: how many samples of how many tokens, in which precision.
          */
         Workload: {
+            /** @description clips of audio of a sample as a distribution, in place of audio_clips_per_sample */
+            audio_clip_counts?: components["schemas"]["ItemCounts"] | null;
             /**
              * Audio Clips Per Sample
              * @description clips of audio a sample, each as long as the front end of the audio tower takes
@@ -9401,6 +10170,8 @@ export interface components {
              * @enum {string}
              */
             gradient_dtype: "fp32" | "bf16";
+            /** @description images of a sample as a distribution, in place of images_per_sample: mean:3.2, p50:1+p99:8 or samples by their number, 0:120+1:400 */
+            image_counts?: components["schemas"]["ItemCounts"] | null;
             /**
              * Images Per Sample
              * @description images a sample, for models with a vision tower
@@ -9474,10 +10245,48 @@ export interface components {
             name: string;
         };
         /**
+         * Rung
+         * @description One measurement, and what the plan's interval would be after it.
+         */
+        planner__answers__explain__trust_ladder__Rung: {
+            /**
+             * Commands
+             * @default []
+             */
+            commands: string[];
+            /**
+             * Interval S
+             * @description 80 % interval of the plan's step time afterwards, as a plan would state it
+             */
+            interval_s?: [
+                number,
+                number
+            ] | null;
+            /**
+             * Left In Published Runs
+             * @description spread of ln(measured / predicted) that such runs left beyond 512 devices in published series
+             */
+            left_in_published_runs?: number | null;
+            /**
+             * Reason
+             * @description why this rung cannot be had for this plan
+             * @default
+             */
+            reason: string;
+            run?: components["schemas"]["SmallerRun"] | null;
+            /** What */
+            what: string;
+        };
+        /**
          * PoolUse
          * @description What is left of a pool.
          */
         planner__answers__fleet__answer__PoolUse: {
+            /**
+             * Blocks
+             * @default []
+             */
+            blocks: components["schemas"]["BlockNodes"][];
             /** Blocks Touched */
             blocks_touched: number;
             /** Devices Per Node */
@@ -9495,6 +10304,29 @@ export interface components {
             nodes: number;
             /** @description null: not found in time, or for want of a proof */
             one_node_more: components["schemas"]["NodeGain"] | null;
+        };
+        /**
+         * Rung
+         * @description One step of the ladder: the factors that were free, and the error of rows that each fit had not seen.
+         */
+        planner__evidence__calibration__document__Rung: {
+            /**
+             * Factors
+             * @description free factors; empty = no calibration
+             */
+            factors: string[];
+            /** @description None: nothing is left to fit on */
+            leave_one_out?: components["schemas"]["ErrorFigures"] | null;
+            /**
+             * Mean Abs Log
+             * @description mean |ln(predicted / measured)|: what is compared
+             */
+            mean_abs_log?: number | null;
+            /**
+             * Taken
+             * @description whether this step was taken
+             */
+            taken: boolean;
         };
         /**
          * PoolPart
@@ -11421,7 +12253,12 @@ export interface operations {
     create_fleet_v1_fleets_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the same key and content again replays the first answer */
+                "idempotency-key"?: string | null;
+                /** @description respond-async: answer 202 with a job */
+                prefer?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -11481,6 +12318,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Fleet"];
+                };
+            };
+            /** @description A job: it was asked for, or the search takes longer */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRecord"];
                 };
             };
             /** @description The request cannot be accepted as it was sent */
@@ -11602,6 +12448,126 @@ export interface operations {
             };
             /** @description The time limit ended before any plan */
             504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_fleet_v1_fleets__fleet__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the whole id */
+                fleet: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fleet"];
+                };
+            };
+            /** @description The client's copy is good */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13748,6 +14714,169 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    create_diagnosis_v1_plans__plan__diagnosis_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "files": [
+                 *         {
+                 *           "name": "train.log",
+                 *           "text": "iteration 10/ 100 | elapsed time per iteration (ms): 812.0 |"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["DiagnosisQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Diagnosis"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -18273,6 +19402,182 @@ export interface operations {
             };
             /** @description The service or its database is away; repeat after Retry-After */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    create_towers_plan_v1_towers_plans_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cluster": "dgx-h100",
+                 *       "constraints": {
+                 *         "pins": {
+                 *           "tp": 2
+                 *         }
+                 *       },
+                 *       "devices": 8,
+                 *       "model": "qwen2.5-vl-7b",
+                 *       "workload": {
+                 *         "global_batch_size": 16,
+                 *         "images_per_sample": 2,
+                 *         "sequence_length": 4096
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["TowersRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TowersPlan"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The time limit ended before any plan */
+            504: {
                 headers: {
                     [name: string]: unknown;
                 };
