@@ -13,7 +13,6 @@ import styles from "./models/Models.module.css";
 import { type ModelsSearch, readModelsSearch } from "./models.search";
 
 const COLUMNS: readonly Column<ModelRow>[] = [
-  { name: "family", title: "Family", cell: (row) => row.family },
   { name: "parameters", title: "Parameters", number: true, cell: (row) => compact(row.parameters) },
   {
     name: "active",
@@ -35,6 +34,7 @@ const COLUMNS: readonly Column<ModelRow>[] = [
     number: true,
     cell: (row) => (row.max_sequence_length === null ? "no end" : count(row.max_sequence_length)),
   },
+  { name: "family", title: "Family", cell: (row) => row.family },
   { name: "whose", title: "From", cell: (row) => (row.builtin ? "built in" : "stored") },
 ];
 

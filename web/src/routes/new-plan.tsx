@@ -70,12 +70,12 @@ export function NewPlan() {
         </Suspense>
       )}
       <form onSubmit={submit} className={styles.form} noValidate>
-        <ModelField {...fields} />
-        <ClusterField {...fields} />
         <div className={styles.column}>
-          <WorkloadFields {...fields} />
-          <LimitFields {...fields} />
+          <ModelField {...fields} />
+          <ClusterField {...fields} />
         </div>
+        <WorkloadFields {...fields} />
+        <LimitFields {...fields} />
         {files.faults.length > 0 && (
           <div role="alert" className={styles.fileError}>
             {files.faults.map((fault) => (
