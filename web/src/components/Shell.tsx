@@ -36,6 +36,13 @@ export function Shell() {
     { keys: "?", does: "List the keys", group: "Everywhere", run: () => setKeysShown(true) },
   ]);
   const main = useFocusOnArrival(path);
+  const links = useRef<HTMLUListElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the address decides which link is the current one
+  useEffect(() => {
+    links.current
+      ?.querySelector('[aria-current="page"]')
+      ?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [path]);
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#main">
@@ -46,7 +53,7 @@ export function Shell() {
           <Link to="/" className={styles.name}>
             <Mark /> Meshwright
           </Link>
-          <ul className={styles.links}>
+          <ul ref={links} className={styles.links}>
             {SCREENS.map((each) => (
               <li key={each.to}>
                 <Link to={each.to} activeOptions={{ exact: each.to === "/", includeSearch: false }}>
