@@ -1,6 +1,7 @@
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { listenForKeys, useKeys } from "../lib/keys";
+import { useOpenInSight } from "../lib/openInSight";
 import { Breadcrumbs } from "./Breadcrumbs";
 import { Button } from "./Button";
 import { ErrorBoundary } from "./ErrorBoundary";
@@ -37,12 +38,7 @@ export function Shell() {
   ]);
   const main = useFocusOnArrival(path);
   const links = useRef<HTMLUListElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the address decides which link is the current one
-  useEffect(() => {
-    links.current
-      ?.querySelector('[aria-current="page"]')
-      ?.scrollIntoView({ block: "nearest", inline: "center" });
-  }, [path]);
+  useOpenInSight(links, placeOf);
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#main">
@@ -82,6 +78,11 @@ export function Shell() {
       <KeyDialog />
     </div>
   );
+}
+
+/** The screen of an address: /plans/<plan>/memory is of /plans. */
+function placeOf(path: string): number {
+  return SCREENS.findIndex((each) => each.to === `/${path.split("/")[1] ?? ""}`);
 }
 
 /** Another screen begins at its content, also for those who read with keys or ears; tabs of one plan stay where they are. */
