@@ -11,6 +11,8 @@ export default defineConfig({
     manifest: "manifest.json",
     // The Content-Security-Policy allows no data: addresses for scripts and fonts.
     assetsInlineLimit: 0,
+    // A hint that browsers of the last years know by themselves, and others may do without.
+    modulePreload: { polyfill: false },
     sourcemap: false,
     rolldownOptions: {
       output: {

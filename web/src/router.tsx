@@ -12,7 +12,6 @@ import {
 } from "@tanstack/react-router";
 import { planQuery } from "./api/queries/plans";
 import { Loading } from "./components/Loading";
-import { NotFound } from "./components/NotFound";
 import { ProblemNotice } from "./components/ProblemNotice";
 import { Shell } from "./components/Shell";
 import { parseAddress, writeAddress } from "./lib/address";
@@ -37,7 +36,7 @@ import { readPlansSearch } from "./routes/plans.search";
 
 const root = createRootRouteWithContext<{ queries: QueryClient }>()({
   component: Shell,
-  notFoundComponent: NotFound,
+  notFoundComponent: lazyRouteComponent(() => import("./components/NotFound"), "NotFound"),
 });
 
 const newPlan = createRoute({

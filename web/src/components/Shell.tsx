@@ -1,14 +1,17 @@
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { listenForKeys, useKeys } from "../lib/keys";
 import { useOpenInSight } from "../lib/openInSight";
+import { useSession } from "../lib/session";
 import { Breadcrumbs } from "./Breadcrumbs";
 import { Button } from "./Button";
 import { ErrorBoundary } from "./ErrorBoundary";
-import { KeyDialog } from "./KeyDialog";
 import { KeyList } from "./KeyList";
 import styles from "./Shell.module.css";
 import { ThemeSwitch } from "./ThemeSwitch";
+
+/** Most services ask nobody for a key. */
+const KeyDialog = lazy(async () => ({ default: (await import("./KeyDialog")).KeyDialog }));
 
 const SCREENS = [
   { to: "/", label: "New plan", keys: "g n" },
@@ -26,6 +29,7 @@ export function Shell() {
   const navigate = useNavigate();
   const path = useRouterState({ select: (state) => state.location.pathname });
   const [keysShown, setKeysShown] = useState(false);
+  const { refused } = useSession();
   useEffect(listenForKeys, []);
   useKeys([
     ...SCREENS.map((each) => ({
@@ -75,7 +79,11 @@ export function Shell() {
         </ErrorBoundary>
       </main>
       <KeyList shown={keysShown} onClose={() => setKeysShown(false)} />
-      <KeyDialog />
+      {refused && (
+        <Suspense fallback={null}>
+          <KeyDialog />
+        </Suspense>
+      )}
     </div>
   );
 }
