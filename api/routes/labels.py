@@ -11,12 +11,11 @@ from api.access.auth import Planner, Reader
 from api.errors import PreconditionFailed
 from api.http.conditional import REVALIDATE, demanded_version, etag, not_modified
 from api.http.request_body import read_document
-from api.routes.operations import add_operation
-from api.service import Service, service_of
+from api.routes.operations import add_operation, session_of
+from api.service import service_of
 from api.wire.questions import NAME_PATTERN
 from planner.errors import Conflict
 from planner.operations.labels import GET_LABEL, PUT_LABEL, LabelName, LabelQuestion, LabelRequest, LabelView
-from planner.operations.operation import Session
 
 router = APIRouter(tags=["plans"])
 Label = Annotated[str, Path(pattern=NAME_PATTERN)]
@@ -24,7 +23,7 @@ Label = Annotated[str, Path(pattern=NAME_PATTERN)]
 
 async def get_label(request: Request, name: Label, caller: Reader) -> Response:
     """Its tag is its version."""
-    view = await to_thread.run_sync(GET_LABEL.work, _session(service_of(request)), LabelName(name=name))
+    view = await to_thread.run_sync(GET_LABEL.work, session_of(service_of(request)), LabelName(name=name))
     return not_modified(request, str(view.version), REVALIDATE) or _shown(view)
 
 
@@ -35,16 +34,12 @@ async def put_label(request: Request, name: Label, caller: Planner) -> Response:
     asked = LabelRequest(name=name, plan=question.plan, replaces=_replaced(request))
     await service.audit.begin(request, caller)
     try:
-        view = await to_thread.run_sync(PUT_LABEL.work, _session(service), asked)
+        view = await to_thread.run_sync(PUT_LABEL.work, session_of(service), asked)
     except Conflict as error:
         if error.where != "If-Match":
             raise
         raise PreconditionFailed(error.what, where=error.where, hint=error.hint) from None
     return _shown(view)
-
-
-def _session(service: Service) -> Session:
-    return Session(service.store.get_plan, lambda: service.store)
 
 
 def _shown(view: LabelView) -> Response:

@@ -89,8 +89,7 @@ def _endpoint(operation: Operation[Any, Any]) -> Callable[..., Any]:
             return await _view(request, service, operation, asked)
         if operation.changes:
             await service.audit.begin(request, caller)
-        session = Session(service.store.get_plan, lambda: service.store, service.resolver.stored)
-        return await to_thread.run_sync(operation.work, session, asked)
+        return await to_thread.run_sync(operation.work, session_of(service), asked)
 
     parameters = [
         Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request),
@@ -100,6 +99,11 @@ def _endpoint(operation: Operation[Any, Any]) -> Callable[..., Any]:
     endpoint.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     endpoint.__name__ = operation.name
     return endpoint
+
+
+def session_of(service: Service) -> Session:
+    """Where work is done that needs no process of its own: on the service's own store."""
+    return Session(service.store.get_plan, lambda: service.store, service.resolver.stored)
 
 
 def _parameters(operation: Operation[Any, Any]) -> Iterator[Parameter]:

@@ -19,12 +19,11 @@ from api.http.json_body import parse_json
 from api.http.openapi import problems
 from api.http.request_body import read_body
 from api.planning.idempotency import KeyedRequest, checked_key
-from api.routes.operations import add_operation
+from api.routes.operations import add_operation, session_of
 from api.service import Service, service_of
 from api.wire.jobs import JobRecord
 from api.wire.questions import PlanQuestion
 from api.wire.views import PlanAnswer
-from planner.operations.operation import Session
 from planner.operations.plan import PLAN
 from planner.operations.plans import DELETE_PLAN, GET_PLAN, RemovedPlanView
 from profiles.catalogue import builtin_clusters
@@ -120,8 +119,7 @@ async def delete_plan(request: Request, plan: PlanReference, caller: Admin) -> R
     service = service_of(request)
     found = await to_thread.run_sync(service.store.resolve, plan)
     await service.audit.begin(request, caller)
-    session = Session(service.store.get_plan, lambda: service.store)
-    removed = await to_thread.run_sync(DELETE_PLAN.work, session, DELETE_PLAN.request(plan=found))
+    removed = await to_thread.run_sync(DELETE_PLAN.work, session_of(service), DELETE_PLAN.request(plan=found))
     service.answers.forget(found)
     if service.jobs is not None:
         # A job that succeeded would answer the same question with a plan that is gone.

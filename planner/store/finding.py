@@ -10,6 +10,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -150,7 +151,7 @@ def list_plans(
         query = query.where(tuple_(PlanRow.created_at, PlanRow.plan_id) < tuple_(last.created_at, last.plan_id))
     rows = connection.execute(query.order_by(PlanRow.created_at.desc(), PlanRow.plan_id.desc()).limit(limit)).all()
     ids = [row.plan_id for row in rows]
-    labels, facts = _labels_of(connection, ids), _facts_of(connection, ids)
+    labels, facts = labels_of(connection, ids), _facts_of(connection, ids)
     return tuple(
         PlanRecord(
             plan_id=row.plan_id,
@@ -173,12 +174,10 @@ def list_plans(
 
 def list_labels(connection: Connection, limit: int, after: str | None) -> tuple[LabelRecord, ...]:
     """The newest version of every label, by name, after a name."""
-    newest = select(LabelRow.name, func.max(LabelRow.version).label("version")).group_by(LabelRow.name).subquery()
-    same = (LabelRow.name == newest.c.name) & (LabelRow.version == newest.c.version)
-    query = select(LabelRow.name, LabelRow.version, LabelRow.plan_id, LabelRow.created_at).join(newest, same)
+    query = _newest_labels()
     if after is not None:
         query = query.where(LabelRow.name > after)
-    rows = connection.execute(query.order_by(LabelRow.name).limit(limit))
+    rows = connection.execute(query.limit(limit))
     return tuple(LabelRecord(row.name, row.version, row.plan_id, row.created_at) for row in rows)
 
 
@@ -207,15 +206,17 @@ def _facts_of(connection: Connection, plan_ids: Sequence[str]) -> dict[str, Plan
     return {row.sha: PlanFacts.of(row.body) for row in connection.execute(query)}
 
 
-def _labels_of(connection: Connection, plan_ids: Sequence[str]) -> defaultdict[str, list[str]]:
+def labels_of(connection: Connection, plan_ids: Sequence[str]) -> defaultdict[str, list[str]]:
+    """Labels that mean each of these plans now, by name."""
+    labels: defaultdict[str, list[str]] = defaultdict(list)
+    for row in connection.execute(_newest_labels().where(LabelRow.plan_id.in_(plan_ids))):
+        labels[row.plan_id].append(row.name)
+    return labels
+
+
+def _newest_labels() -> Select[str, int, str, datetime]:
+    """The newest version of every label, by name."""
     newest = select(LabelRow.name, func.max(LabelRow.version).label("version")).group_by(LabelRow.name).subquery()
-    query = (
-        select(LabelRow.name, LabelRow.plan_id)
-        .join(newest, (LabelRow.name == newest.c.name) & (LabelRow.version == newest.c.version))
-        .where(LabelRow.plan_id.in_(plan_ids))
-        .order_by(LabelRow.name)
-    )
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for name, plan_id in connection.execute(query):
-        found[plan_id].append(name)
-    return found
+    same = (LabelRow.name == newest.c.name) & (LabelRow.version == newest.c.version)
+    query = select(LabelRow.name, LabelRow.version, LabelRow.plan_id, LabelRow.created_at)
+    return query.join(newest, same).order_by(LabelRow.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, Select, delete, func, select
+from sqlalchemy import Connection, Select, delete, select
 
 from planner.store import finding, named, saving
 from planner.store.records import RemovedPlan
@@ -35,7 +35,7 @@ def remove_plan(connection: Connection, reference: str) -> RemovedPlan:
     """
     saving.hold_documents(connection, alone=True)
     plan_id = finding.resolve(connection, reference)
-    if labels := current_labels(connection, plan_id):
+    if labels := finding.labels_of(connection, [plan_id])[plan_id]:
         names = ", ".join(labels)
         raise Conflict(
             f"plan {plan_id[:12]} is what {names} means",
@@ -76,14 +76,6 @@ def remove_named(connection: Connection, kind: str, name: str, expected: str | N
     count = connection.execute(delete(NamedDocumentRow).where(*here)).rowcount
     forget_documents(connection, shas)
     return count
-
-
-def current_labels(connection: Connection, plan_id: str) -> tuple[str, ...]:
-    """Labels that mean a plan now, by name."""
-    newest = select(LabelRow.name, func.max(LabelRow.version).label("version")).group_by(LabelRow.name).subquery()
-    same = (LabelRow.name == newest.c.name) & (LabelRow.version == newest.c.version)
-    query = select(LabelRow.name).join(newest, same).where(LabelRow.plan_id == plan_id).order_by(LabelRow.name)
-    return tuple(connection.execute(query).scalars())
 
 
 def _question_without_plans(connection: Connection, problem_id: str) -> Collection[str]:
