@@ -3,7 +3,7 @@
 A room ``planner/serving/engines/<name>/`` holds one engine, and its ``ENGINE`` is what a reader sees first:
 
     space.py       what it can express: small rules over a group's layout, formats and settings
-    behaviour.py   ``Behaviour``: how its scheduler fills an iteration, what it reserves, what an iteration costs beside kernels
+    behaviour.py   ``Behaviour``: how its scheduler fills an iteration, what it reserves, what it costs beside kernels
     write.py       deployment -> launch commands and files      read.py    files -> deployment
     validator.py   its own parser, asked in a process of its own
 
