@@ -69,7 +69,7 @@ def predicted(point: MeasuredPoint, behaviour: Behaviour | None = None) -> Predi
 
 def _served(asked: Predictor, point: MeasuredPoint) -> Predicted:
     loads = np.array([min(float(point.load), 65536.0)])
-    curve = asked.predicted_at(point.traffic, point.deployment, loads)
+    curve = asked.predicted_at(point.traffic, point.deployment, loads, waves=point.waves)
     if not curve.fits:
         raise RowUnmapped(f"does not fit: {curve.reason}")
     tokens = float(curve.output_tokens_per_s[0])
