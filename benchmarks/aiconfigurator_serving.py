@@ -1,7 +1,7 @@
 """AIConfigurator on measured serving rows: what it predicts for the points that our predictions are judged by.
 
-    python -m benchmarks.aiconfigurator_serving ask TRUTH.csv... > questions.json     (in the product's environment)
-    python benchmarks/aiconfigurator_serving.py answer questions.json > answers.csv   (where aiconfigurator is installed)
+    python -m benchmarks.aiconfigurator_serving ask TRUTH.csv... > questions.json      in the product's environment
+    python benchmarks/aiconfigurator_serving.py answer questions.json > answers.csv    in one that has aiconfigurator
 
 Asked are aggregated rows at a fixed number of requests in flight, a share of them chosen by the hash of their ids.
 ``aiconfigurator`` 0.12.0 answers with ``cli_estimate`` in its own defaults, its newest tables of each engine and
