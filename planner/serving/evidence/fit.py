@@ -1,6 +1,7 @@
 """The few factors of an engine that are fitted: host time, kernel factors, waiting; and how far points lie about them.
 
-By engine and generation of its releases; of half of the sweeps (``judged.is_fitted_on``), never by row.  The sum of
+By engine and generation of its releases (``behaviours.generation``); of half of the sweeps (``judged.is_fitted_on``),
+never by row.  The sum of
 ``|log(measured / predicted)|`` over the quantities of each point is made small, one factor after the other over a fixed
 grid, each sweep with the same weight, and a pull to the neutral value (``SHRINKAGE`` a log step).
 """
@@ -35,13 +36,6 @@ WEIGHTS: dict[Quantity, float] = {"tpot": 1.0, "throughput": 1.0, "ttft": 0.5}
 _TAILS = (0.05, 0.95)
 _FEWEST = 20
 """Points below which no interval of an engine's own is stated."""
-_FIRST_GENERATION = "tensorrt-llm 0"
-
-
-def generation(engine: str, release: str) -> str:
-    """Releases that share fitted factors: TensorRT-LLM before 1.0 (its C++ runtime) apart; else the engine."""
-    old = engine == "tensorrt-llm" and release.startswith("0.") and not release.startswith("0.8.1.post")
-    return _FIRST_GENERATION if old else engine
 
 
 def fitted(points: Sequence[Prepared], start: Behaviour) -> dict[str, float]:

@@ -129,7 +129,7 @@ class Picks:
     """Part of groups whose pick is within 5 % of the measured best."""
     mean_loss: float
     """Mean of 1 - measured of the pick over measured of the best."""
-    likely_by_chance: float
+    blind: float
     """Part of layouts within 5 % of the best: what a blind pick would reach."""
 
 

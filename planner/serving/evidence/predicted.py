@@ -84,10 +84,10 @@ class Prepared:
             if found.saturated:
                 raise RowUnmapped("more requests arrive than are predicted to be answered")
         else:
-            found = sent_together(curve, float(self.point.load))
+            found = sent_together(times, curve, float(self.point.load), self.places)
         at = found.load
         ttft = float(np.interp(at, curve.loads, curve.ttft_s[MEAN])) + found.waiting[MEAN]
-        tpot = float(np.interp(at, curve.loads, curve.tpot_s[MEAN]))
+        tpot = float(np.interp(at, curve.loads, curve.tpot_s[MEAN])) + found.slower_s
         return Predicted(ttft, tpot, found.requests_per_s * self.sizes.output_tokens)
 
     def _static(self, behaviour: Behaviour) -> Predicted:

@@ -44,15 +44,19 @@ def predicted_deployment(asked: Pools, traffic: Traffic, deployment: Deployment)
         curve = asked.curve(traffic, group, deployment.formats, LOADS)
         if not curve.fits:
             return ServingPrediction(fits=False, reason=curve.reason)
-        point = _open(curve, traffic, instances)
+        point = _open(asked, deployment, curve, traffic)
     return _document(asked, deployment, group, sizes, curve, point)
 
 
-def _open(curve: InstanceCurve, traffic: Traffic, instances: int) -> LoadPoint:
+def _open(asked: Pools, deployment: Deployment, curve: InstanceCurve, traffic: Traffic) -> LoadPoint:
+    group = deployment.groups[0]
     if traffic.requests_per_s is not None:
-        return at_rate(curve, traffic.requests_per_s / instances)
+        return at_rate(curve, traffic.requests_per_s / group.num_instances)
     if traffic.all_at_once is not None:
-        return all_at_once(curve, traffic.all_at_once / instances)
+        sizes = request_sizes(traffic, prefix_caching=group.settings.prefix_caching)
+        times = asked.instance_times(traffic, group, deployment.formats)
+        places = asked.places(sizes, group, deployment.formats)
+        return all_at_once(times, curve, traffic.all_at_once / group.num_instances, places)
     return LoadPoint(1.0, {}, float(curve.requests_per_s[0]))
 
 
@@ -68,7 +72,12 @@ def _document(
     tokens = rate * sizes.output_tokens
     instance = _instance(asked, deployment, group, sizes, curve, point.load)
     bound: Limit = curve.bound_by[int(np.argmin(np.abs(curve.loads - point.load)))]
-    if point.waiting and not point.saturated and bound in {"prefill_compute", "decode_bandwidth"}:
+    if (
+        point.waiting
+        and not point.saturated
+        and not point.slower_s
+        and bound in {"prefill_compute", "decode_bandwidth"}
+    ):
         bound = "arrivals"
     shared = _shared(asked, deployment, instance) | {"bound_by": bound, "instances": (instance,)}
     if point.saturated:
@@ -80,7 +89,7 @@ def _document(
             output_tokens_per_s_per_device=tokens / deployment.num_devices,
             **shared,  # type: ignore[arg-type]
         )
-    tpot = _spread(curve.tpot_s, curve, point.load, {})
+    tpot = _spread(curve.tpot_s, curve, point.load, dict.fromkeys(curve.tpot_s, point.slower_s))
     return ServingPrediction(
         fits=True,
         ttft=_spread(curve.ttft_s, curve, point.load, point.waiting),

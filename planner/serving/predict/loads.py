@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.serving.predict.curve import MEAN, PERCENTILES, InstanceCurve
+from planner.serving.predict.instance_times import InstanceTimes
 
 Array = NDArray[np.float64]
 MOST_IN_FLIGHT = 16384.0
@@ -24,6 +25,8 @@ class LoadPoint:
     waiting: dict[float, float]
     """Seconds to add to the curve's time to the first token, by percentile."""
     requests_per_s: float
+    slower_s: float = 0.0
+    """Seconds to add to the curve's time of a further token."""
     saturated: bool = False
     """More arrives than is answered: waiting grows without end."""
 
@@ -38,7 +41,9 @@ def at_rate(curve: InstanceCurve, requests_per_s: float) -> LoadPoint:
     rates = np.maximum.accumulate(curve.requests_per_s)
     most = float(rates[-1])
     if requests_per_s >= 0.999 * most:
-        return LoadPoint(float(curve.loads[-1]), {MEAN: np.inf, **dict.fromkeys(PERCENTILES, np.inf)}, most, True)
+        return LoadPoint(
+            float(curve.loads[-1]), {MEAN: np.inf, **dict.fromkeys(PERCENTILES, np.inf)}, most, saturated=True
+        )
     load = float(np.interp(requests_per_s, rates, curve.loads))
     if requests_per_s < rates[0]:
         load = requests_per_s / float(rates[0])
@@ -49,17 +54,24 @@ def at_rate(curve: InstanceCurve, requests_per_s: float) -> LoadPoint:
     return LoadPoint(load, {MEAN: wait} | {q: -wait * float(np.log1p(-q / 100)) for q in PERCENTILES}, requests_per_s)
 
 
-def all_at_once(curve: InstanceCurve, requests: float) -> LoadPoint:
-    """``requests`` sent together: those that find no place wait until others end.
+def all_at_once(times: InstanceTimes, curve: InstanceCurve, requests: float, places: float) -> LoadPoint:
+    """``requests`` sent together: as many as have a place are read at once, the others as those end.
 
-    While they last the instance runs as in a closed loop of all that fit; the last ones drain.  Waiting for a place is
-    even between none and ``(requests - placed) / rate``.
+    Reading all that have a place takes ``read`` seconds: they wait for half of it on average, and it lengthens their
+    decoding by the other half.  The others come in at the rate of the closed loop; the last ones drain.
     """
-    index = int(np.argmax(curve.requests_per_s >= 0.995 * curve.requests_per_s.max()))
-    placed = min(float(curve.loads[index]), requests)
-    rate = float(np.interp(placed, curve.loads, curve.requests_per_s))
-    whole = float(np.interp(placed, curve.loads, curve.end_to_end_s[MEAN]))
+    placed = max(min(requests, places, float(times.max_sequences)), 1.0)
+    rate, whole, own = (
+        float(np.interp(placed, curve.loads, values))
+        for values in (curve.requests_per_s, curve.end_to_end_s[MEAN], curve.ttft_s[MEAN])
+    )
+    full = float(times.at(times.full, np.array([placed / times.lanes / 2]))[0])
+    read = max(placed * times.chunks / (times.ranks * times.prompts_at_once) * full - own, 0.0)
     last = max(requests - placed, 0.0) / rate
-    mean = last / 2 * max(requests - placed, 0.0) / requests
-    waiting = {MEAN: mean} | {q: max(last * (q / 100 * requests - placed) / requests, 0.0) for q in PERCENTILES}
-    return LoadPoint(placed, waiting, requests / (last + whole))
+    later = max(requests - placed, 0.0) / requests
+    waiting = {MEAN: read / 2 + last / 2 * later}
+    for q in PERCENTILES:
+        rank = q / 100 * requests
+        waiting[q] = read * min(rank / placed, 1.0) + max(rank - placed, 0.0) / rate
+    slower = (1 - later) * read / 2 / max(times.passes, 1.0) if times.passes else 0.0
+    return LoadPoint(placed, waiting, requests / (last + read + whole), slower_s=slower)
