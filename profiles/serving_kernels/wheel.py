@@ -18,7 +18,7 @@ import numpy as np
 from profiles.arrays import Array
 from profiles.importers.aiconfigurator.installed import table_files
 from profiles.serving_kernels import roofline
-from profiles.serving_kernels.grid import Table, tabulated
+from profiles.serving_kernels.grid import Table, distinct, tabulated
 from profiles.serving_kernels.roofline import Rates
 
 FRAMEWORKS = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
@@ -89,12 +89,12 @@ def _newest(parts: list[_Part]) -> Rows:
     sizes = np.concatenate([np.stack(list(sizes.values()), 1).astype(float) for _, _, sizes, _ in parts])
     logs = np.concatenate([logs for _, _, _, logs in parts])
     age = np.repeat(np.arange(len(parts)), [len(part[3]) for part in parts])
-    shape = np.unique(shapes, axis=0, return_inverse=True)[1].ravel()
+    shape = distinct(shapes)[1]
     first = np.full(shape.max() + 1, len(parts))
     np.minimum.at(first, shape, age)
     good = np.flatnonzero(age == first[shape])
     good = good[np.argsort(logs[good], kind="stable")]
-    _, once = np.unique(np.column_stack([shape[good], sizes[good]]), axis=0, return_index=True)
+    once, _ = distinct(np.column_stack([shape[good], sizes[good]]))
     return Rows(tuple(parts[0][1]), shapes[good], sizes[good], logs[good]).chosen(once)
 
 
@@ -130,15 +130,18 @@ def _columns(path: Path) -> Columns:
 
 def _among(column: Any, wanted: Callable[[str], bool]) -> Any:
     """Rows whose word passes."""
-    words, word = np.unique(column.astype(str), return_inverse=True)
-    return np.array([wanted(str(text)) for text in words], dtype=bool)[word.ravel()]
+    words = column.tolist()
+    passes = {word: wanted(str(word)) for word in set(words)}
+    return np.array([passes[word] for word in words], dtype=bool)
 
 
 def _split(columns: Columns, *names: str) -> Iterator[tuple[tuple[str, ...], Columns]]:
     """Rows by the words of some columns."""
-    words = np.stack([columns[name].astype(str) for name in names], 1)
-    for each in sorted({tuple(row) for row in words.tolist()}):
-        yield each, _where(columns, (words == each).all(axis=1))
+    words = list(zip(*(columns[name].tolist() for name in names), strict=True))
+    numbers = {each: number for number, each in enumerate(sorted(set(words)))}
+    row = np.array([numbers[each] for each in words])
+    for each, number in numbers.items():
+        yield each, _where(columns, row == number)
 
 
 def _where(columns: Columns, good: Any) -> Columns:
