@@ -38,6 +38,7 @@ _LEFT_OUT = re.compile("_eager$|nongated")
 _ROUTING = re.compile(r"^(?:balanced|uniform|power_law_([\d.]+))$")
 _OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
 _WEIGHT_SIDES = ("columns", "inner")
+_FEWEST_WEIGHTS = 50
 _SMS = 20
 """Multiprocessors that DeepEP's normal kernels take by default (``Buffer.num_sms``)."""
 
@@ -62,6 +63,10 @@ class Rows:
         """Some of the rows."""
         return Rows(self.features, self.shapes[good], self.sizes[good], self.logs[good])
 
+    def covers(self) -> bool:
+        """Whether matmuls cover the sizes of models: one table has seven sizes of weights, others have 399 to 483."""
+        return len(distinct(self.shapes)[0]) >= _FEWEST_WEIGHTS
+
     def table(self) -> Table:
         """All rows as a table; matmuls with both sides of the weights as sizes."""
         table = tabulated(self.features, self.shapes, self.sizes, self.logs)
@@ -77,7 +82,8 @@ def kernel_rows(system: str, engine: str, rates: Rates, kernels: Collection[str]
                 for part in read(columns, rates):
                     if len(part[3]):
                         parts.setdefault(part[0], []).append(part)
-    return {key: _newest(found) for key, found in parts.items()}
+    found = {key: _newest(each) for key, each in parts.items()}
+    return {key: rows for key, rows in found.items() if rows.features != _WEIGHT_SIDES or rows.covers()}
 
 
 def _newest(parts: list[_Part]) -> Rows:
