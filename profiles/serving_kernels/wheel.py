@@ -33,7 +33,7 @@ FORMATS = {
     "w4a16_mxfp4": "mxfp4",
     "w4a8_mxfp4_mxfp8": "mxfp4",
 }
-"""Of two words for one format the first counts, shape by shape: 16-bit inputs before 8-bit ones."""
+"""Two words for one format are two kernels of which the faster counts: Blackwell reads inputs of mxfp4 in 8 bit."""
 _LEFT_OUT = re.compile("_eager$|nongated")
 _ROUTING = re.compile(r"^(?:balanced|uniform|power_law_([\d.]+))$")
 _OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
@@ -75,28 +75,29 @@ class Rows:
 
 def kernel_rows(system: str, engine: str, rates: Rates, kernels: Collection[str] = ()) -> dict[str, Rows]:
     """Rows of one engine (or library) on one system, by ``kernel/format``; ``kernels``: first words of these keys."""
-    parts: dict[str, list[_Part]] = {}
+    parts: dict[str, list[tuple[int, _Part]]] = {}
     for name, (kernel, read) in _READERS.items():
         if not kernels or kernel in kernels:
-            for columns in _files(system, FRAMEWORKS.get(engine, engine), name):
+            for age, columns in enumerate(_files(system, FRAMEWORKS.get(engine, engine), name)):
                 for part in read(columns, rates):
                     if len(part[3]):
-                        parts.setdefault(part[0], []).append(part)
+                        parts.setdefault(part[0], []).append((age, part))
     found = {key: _newest(each) for key, each in parts.items()}
     return {key: rows for key, rows in found.items() if rows.features != _WEIGHT_SIDES or rows.covers()}
 
 
-def _newest(parts: list[_Part]) -> Rows:
-    """Rows of several releases, newest first: each shape has those of the first release that measured it.
+def _newest(aged: list[tuple[int, _Part]]) -> Rows:
+    """Rows of several releases, the newest 0: each shape has those of the first release that measured it.
 
     Of rows that say the same the fastest counts: an engine chooses among its kernels.
     """
+    parts = [part for _, part in aged]
     shapes = np.concatenate([np.stack(list(features.values()), 1).astype(float) for _, features, _, _ in parts])
     sizes = np.concatenate([np.stack(list(sizes.values()), 1).astype(float) for _, _, sizes, _ in parts])
     logs = np.concatenate([logs for _, _, _, logs in parts])
-    age = np.repeat(np.arange(len(parts)), [len(part[3]) for part in parts])
+    age = np.repeat([each for each, _ in aged], [len(part[3]) for part in parts])
     shape = distinct(shapes)[1]
-    first = np.full(shape.max() + 1, len(parts))
+    first = np.full(shape.max() + 1, age.max())
     np.minimum.at(first, shape, age)
     good = np.flatnonzero(age == first[shape])
     good = good[np.argsort(logs[good], kind="stable")]
