@@ -18,13 +18,13 @@ import numpy as np
 from profiles.arrays import Array
 from profiles.catalogue import load_device
 from profiles.serving_kernels import by_nearness, rates_of_system, shipped, systems, wheel
-from profiles.serving_kernels.grid import Table
+from profiles.serving_kernels.grid import Table, distinct
 from profiles.serving_kernels.lookup import ENGINES, LIBRARIES
 from profiles.serving_kernels.wheel import Rows
 
 Judged = Literal["rows", "shapes", "shipped", "borrowed", "foreign"]
 EVERY = 7
-MOST_ROWS = 4000
+MOST_ROWS = 2000
 """Rows of one table that are judged, evenly chosen."""
 
 
@@ -63,7 +63,7 @@ def errors_of(system: str, place: str, key: str, rows: Rows) -> Iterator[Errors]
 def _test(system: str, place: str, key: str, rows: Rows, judged: Judged) -> tuple[Rows, Table | None]:
     """What is predicted, from which table."""
     if judged in ("rows", "shapes"):
-        shape = np.unique(rows.shapes, axis=0, return_inverse=True)[1].ravel()
+        shape = distinct(rows.shapes)[1]
         out = (np.arange(len(shape)) if judged == "rows" else shape) % EVERY == EVERY // 2
         return rows.chosen(out), None if out.all() or not out.any() else rows.chosen(~out).table()
     if judged == "shipped":
@@ -83,13 +83,13 @@ def log_errors(table: Table, rows: Rows) -> Array:
         sizes = np.column_stack([rows.shapes, rows.sizes])
         return np.asarray(np.log(table.blended({"one": 1.0}).factor(*sizes.T)) - rows.logs)
     found: list[Array] = []
-    shapes, shape = np.unique(rows.shapes, axis=0, return_inverse=True)
-    for number, values in enumerate(shapes):
+    first, shape = distinct(rows.shapes)
+    for number, values in enumerate(rows.shapes[first]):
         wanted, chosen = dict(zip(rows.features, values, strict=True)), table
         for feature in {"window", "skew"} & set(wanted):
             chosen = chosen.only(feature, wanted.pop(feature))
         if len(chosen.shapes):
-            mine = shape.ravel() == number
+            mine = shape == number
             found.append(np.log(chosen.blended(wanted).factor(*rows.sizes[mine].T)) - rows.logs[mine])
     return np.concatenate(found) if found else np.zeros(0)
 

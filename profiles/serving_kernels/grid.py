@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from profiles.arrays import Array
+from profiles.arrays import Array, Ints
 
 NEIGHBOURS = 4
 _IMPORTANCE = {"head_dim": 4.0, "nodes": 4.0}
@@ -128,11 +128,21 @@ class Table:
 
 def tabulated(features: tuple[str, ...], shapes: Array, sizes: Array, logs: Array) -> Table:
     """A table of rows: [row, feature], [row, size], [row]."""
-    once, shape = np.unique(shapes, axis=0, return_inverse=True)
+    first, shape = distinct(shapes)
     axes, places = zip(*(np.unique(size, return_inverse=True) for size in sizes.T), strict=True)
-    values = np.full((len(once), *(len(axis) for axis in axes)), np.nan)
-    values[(shape.ravel(), *(place.ravel() for place in places))] = logs
-    return Table(features, once, axes, without_gaps(values, axes))
+    values = np.full((len(first), *(len(axis) for axis in axes)), np.nan)
+    values[(shape, *(place.ravel() for place in places))] = logs
+    return Table(features, shapes[first], axes, without_gaps(values, axes))
+
+
+def distinct(rows: Array) -> tuple[Ints, Ints]:
+    """First row of each different one in rising order, and which of them each row is: faster than NumPy's own."""
+    code: Any = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:
+        values, place = np.unique(column, return_inverse=True)
+        code = np.unique(code * len(values) + place.ravel(), return_inverse=True)[1].ravel()
+    first = np.unique(code, return_index=True)[1]
+    return first, code
 
 
 def without_gaps(values: Array, axes: tuple[Array, ...]) -> Array:

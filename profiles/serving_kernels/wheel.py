@@ -18,7 +18,7 @@ import numpy as np
 from profiles.arrays import Array
 from profiles.importers.aiconfigurator.installed import table_files
 from profiles.serving_kernels import roofline
-from profiles.serving_kernels.grid import Table, tabulated
+from profiles.serving_kernels.grid import Table, distinct, tabulated
 from profiles.serving_kernels.roofline import Rates
 
 FRAMEWORKS = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
@@ -33,11 +33,12 @@ FORMATS = {
     "w4a16_mxfp4": "mxfp4",
     "w4a8_mxfp4_mxfp8": "mxfp4",
 }
-"""Of two words for one format the first counts, shape by shape: 16-bit inputs before 8-bit ones."""
+"""Two words for one format are two kernels of which the faster counts: Blackwell reads inputs of mxfp4 in 8 bit."""
 _LEFT_OUT = re.compile("_eager$|nongated")
 _ROUTING = re.compile(r"^(?:balanced|uniform|power_law_([\d.]+))$")
 _OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
 _WEIGHT_SIDES = ("columns", "inner")
+_FEWEST_WEIGHTS = 50
 _SMS = 20
 """Multiprocessors that DeepEP's normal kernels take by default (``Buffer.num_sms``)."""
 
@@ -62,6 +63,10 @@ class Rows:
         """Some of the rows."""
         return Rows(self.features, self.shapes[good], self.sizes[good], self.logs[good])
 
+    def covers(self) -> bool:
+        """Whether matmuls cover the sizes of models: one table has seven sizes of weights, others have 399 to 483."""
+        return len(distinct(self.shapes)[0]) >= _FEWEST_WEIGHTS
+
     def table(self) -> Table:
         """All rows as a table; matmuls with both sides of the weights as sizes."""
         table = tabulated(self.features, self.shapes, self.sizes, self.logs)
@@ -70,31 +75,33 @@ class Rows:
 
 def kernel_rows(system: str, engine: str, rates: Rates, kernels: Collection[str] = ()) -> dict[str, Rows]:
     """Rows of one engine (or library) on one system, by ``kernel/format``; ``kernels``: first words of these keys."""
-    parts: dict[str, list[_Part]] = {}
+    parts: dict[str, list[tuple[int, _Part]]] = {}
     for name, (kernel, read) in _READERS.items():
         if not kernels or kernel in kernels:
-            for columns in _files(system, FRAMEWORKS.get(engine, engine), name):
+            for age, columns in enumerate(_files(system, FRAMEWORKS.get(engine, engine), name)):
                 for part in read(columns, rates):
                     if len(part[3]):
-                        parts.setdefault(part[0], []).append(part)
-    return {key: _newest(found) for key, found in parts.items()}
+                        parts.setdefault(part[0], []).append((age, part))
+    found = {key: _newest(each) for key, each in parts.items()}
+    return {key: rows for key, rows in found.items() if rows.features != _WEIGHT_SIDES or rows.covers()}
 
 
-def _newest(parts: list[_Part]) -> Rows:
-    """Rows of several releases, newest first: each shape has those of the first release that measured it.
+def _newest(aged: list[tuple[int, _Part]]) -> Rows:
+    """Rows of several releases, the newest 0: each shape has those of the first release that measured it.
 
     Of rows that say the same the fastest counts: an engine chooses among its kernels.
     """
+    parts = [part for _, part in aged]
     shapes = np.concatenate([np.stack(list(features.values()), 1).astype(float) for _, features, _, _ in parts])
     sizes = np.concatenate([np.stack(list(sizes.values()), 1).astype(float) for _, _, sizes, _ in parts])
     logs = np.concatenate([logs for _, _, _, logs in parts])
-    age = np.repeat(np.arange(len(parts)), [len(part[3]) for part in parts])
-    shape = np.unique(shapes, axis=0, return_inverse=True)[1].ravel()
-    first = np.full(shape.max() + 1, len(parts))
+    age = np.repeat([each for each, _ in aged], [len(part[3]) for part in parts])
+    shape = distinct(shapes)[1]
+    first = np.full(shape.max() + 1, age.max())
     np.minimum.at(first, shape, age)
     good = np.flatnonzero(age == first[shape])
     good = good[np.argsort(logs[good], kind="stable")]
-    _, once = np.unique(np.column_stack([shape[good], sizes[good]]), axis=0, return_index=True)
+    once, _ = distinct(np.column_stack([shape[good], sizes[good]]))
     return Rows(tuple(parts[0][1]), shapes[good], sizes[good], logs[good]).chosen(once)
 
 
@@ -130,15 +137,18 @@ def _columns(path: Path) -> Columns:
 
 def _among(column: Any, wanted: Callable[[str], bool]) -> Any:
     """Rows whose word passes."""
-    words, word = np.unique(column.astype(str), return_inverse=True)
-    return np.array([wanted(str(text)) for text in words], dtype=bool)[word.ravel()]
+    words = column.tolist()
+    passes = {word: wanted(str(word)) for word in set(words)}
+    return np.array([passes[word] for word in words], dtype=bool)
 
 
 def _split(columns: Columns, *names: str) -> Iterator[tuple[tuple[str, ...], Columns]]:
     """Rows by the words of some columns."""
-    words = np.stack([columns[name].astype(str) for name in names], 1)
-    for each in sorted({tuple(row) for row in words.tolist()}):
-        yield each, _where(columns, (words == each).all(axis=1))
+    words = list(zip(*(columns[name].tolist() for name in names), strict=True))
+    numbers = {each: number for number, each in enumerate(sorted(set(words)))}
+    row = np.array([numbers[each] for each in words])
+    for each, number in numbers.items():
+        yield each, _where(columns, row == number)
 
 
 def _where(columns: Columns, good: Any) -> Columns:
