@@ -25,7 +25,7 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "prompt_factor": (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.8),
     "host_s": (0.0, 0.0003, 0.0006, 0.001, 0.0015, 0.002, 0.003, 0.005),
     "host_s_a_sequence": (0.0, 5e-6, 1e-5, 2e-5, 4e-5, 8e-5),
-    "prompt_host_s_a_layer": (0.0, 0.0002, 0.0004, 0.0008, 0.0012, 0.002),
+    "request_s_a_layer": (0.0, 0.0002, 0.0004, 0.0007, 0.001, 0.0015, 0.002, 0.0025),
     "request_s": (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15),
     "wait_iterations": (0.0, 0.5, 1.0, 2.0, 3.0, 5.0),
 }
@@ -73,7 +73,7 @@ def _loss(points: Sequence[Prepared], start: Behaviour, fields: dict[str, float]
                 sweeps[sweep].append(WEIGHTS[quantity] * min(abs(math.log(ratio)), 1.5))
     error = float(np.mean([np.mean(found) for found in sweeps.values()])) if sweeps else 0.0
     pulled = sum(abs(math.log(fields[name])) for name in ("decode_factor", "prompt_factor"))
-    pulled += sum(fields[name] > 0 for name in ("host_s", "host_s_a_sequence", "prompt_host_s_a_layer", "request_s"))
+    pulled += sum(fields[name] > 0 for name in ("host_s", "host_s_a_sequence", "request_s_a_layer", "request_s"))
     return error + SHRINKAGE * pulled
 
 

@@ -71,7 +71,7 @@ class ReportTable:
 
     title: str
     columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
 
 
 def report_tables(report: ServingReport) -> list[ReportTable]:
@@ -141,8 +141,8 @@ def markdown_section(report: ServingReport) -> str:
         "",
         f"{predicted} measured points are predicted; {sum(report.unmapped.values())} are not, for the reasons below. "
         f"Few factors an engine (host time, kernel factors, waiting) were fitted on {fitted} of them, whole sweeps; "
-        "the tables are of the others unless they say so. Throughput of points at a fixed number of requests in flight is "
-        "what Little's law makes of their times.",
+        "the tables are of the others unless they say so. Throughput of points at a fixed number of requests in flight "
+        "is what Little's law makes of their times.",
     ]
     for table in report_tables(report):
         lines += ["", f"### {table.title}", "", _row(table.columns), _row("---" for _ in table.columns)]

@@ -88,7 +88,7 @@ class Links:
         if domains == 1:
             return seconds
         times = 2 if work.operation == "all_reduce" else 1
-        share = moved / inside * times * (domains - 1) / domains
+        share: Array = moved / inside * times * (domains - 1) / domains
         return seconds + share / self.network_bytes_per_s + times * (domains - 1) * self.network_latency_s
 
 
@@ -107,7 +107,8 @@ class IterationTimes:
 
     def seconds(self, batch: Batch) -> Array:
         """Device time of iterations, without what the host adds."""
-        return np.sum(list(self.parts(batch).values()), axis=0)
+        seconds: Array = np.sum(list(self.parts(batch).values()), axis=0)
+        return seconds
 
     def parts(self, batch: Batch) -> dict[str, Array]:
         """The same by kind of work (``PARTS``)."""
