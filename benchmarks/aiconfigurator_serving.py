@@ -3,7 +3,8 @@
     python -m benchmarks.aiconfigurator_serving ask TRUTH.csv... > questions.json      in the product's environment
     python benchmarks/aiconfigurator_serving.py answer questions.json > answers.csv    in one that has aiconfigurator
 
-Asked are aggregated rows at a fixed number of requests in flight, a share of them chosen by the hash of their ids.
+Asked are aggregated rows at a fixed number of requests in flight, by the hash of their ids, so many of each system and
+engine.
 ``aiconfigurator`` 0.12.0 answers with ``cli_estimate`` in its own defaults, its newest tables of each engine and
 database mode HYBRID, so that rows whose tables lack a point are answered too.  ``answers.csv`` has what it said, in
 milliseconds, and empty cells where it refused, with the reason.
@@ -15,11 +16,12 @@ import csv
 import hashlib
 import json
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-SHARE = 6
-"""One row in so many is asked."""
+MOST = 12
+"""Rows of one system and engine."""
 _SYSTEMS = {
     "h100-sxm5-80gb": "h100_sxm",
     "h200-sxm-141gb": "h200_sxm",
@@ -41,9 +43,19 @@ _CHECKPOINTS = {
 _QUANTISED = {"fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4", "bf16": "bfloat16", "mxfp4": "w4a16_mxfp4"}
 
 
-def asked(name: str) -> bool:
-    """Whether a row is among those that are asked."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") % SHARE == 0
+def order(row: dict[str, Any]) -> str:
+    """By what rows are drawn."""
+    return hashlib.sha256(str(row["id"]).encode()).hexdigest()
+
+
+def drawn(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first rows of each system and engine."""
+    kept: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in sorted(rows, key=order):
+        group = kept[row["system_name"], row["backend_name"]]
+        if len(group) < MOST:
+            group.append(row)
+    return [row for group in kept.values() for row in group]
 
 
 def questions(paths: list[str]) -> list[dict[str, Any]]:
@@ -55,7 +67,7 @@ def questions(paths: list[str]) -> list[dict[str, Any]]:
     found = []
     for path in paths:
         for row in read_serving_truth(Path(path).read_text(encoding="utf-8"), path):
-            if not asked(row.id) or not row.id.startswith("aic-"):
+            if not row.id.startswith("aic-"):
                 continue
             try:
                 point = mapped(row)
@@ -82,7 +94,7 @@ def questions(paths: list[str]) -> list[dict[str, Any]]:
                     "kvcache_quant_mode": "fp8" if formats.kv_cache == "fp8" else "bfloat16",
                 }
             )
-    return found
+    return drawn(found)
 
 
 def answers(asked_rows: list[dict[str, Any]]) -> None:
@@ -91,7 +103,7 @@ def answers(asked_rows: list[dict[str, Any]]) -> None:
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("id", "ttft_ms", "tpot_ms", "refused"))
-    for row in sorted(asked_rows, key=lambda row: (row["system_name"], row["backend_name"], row["model_path"])):
+    for row in asked_rows:
         question = {key: value for key, value in row.items() if key != "id" and value is not None}
         try:
             result = cli_estimate(**question, mode="agg", database_mode="HYBRID")

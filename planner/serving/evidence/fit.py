@@ -31,7 +31,7 @@ GRIDS: dict[str, tuple[float, ...]] = {
 }
 """Values that are tried for each fitted field."""
 SHRINKAGE = 0.002
-ROUNDS = 2
+ROUNDS, LEAST_GAIN = 3, 1e-3
 WEIGHTS: dict[Quantity, float] = {"tpot": 1.0, "throughput": 1.0, "ttft": 0.5}
 _TAILS = (0.05, 0.95)
 _FEWEST = 20
@@ -39,20 +39,21 @@ _FEWEST = 20
 
 
 def fitted(points: Sequence[Prepared], start: Behaviour) -> dict[str, float]:
-    """Fit the fields of ``GRIDS`` to the points of one generation."""
+    """Fit the fields of ``GRIDS`` to the points of one generation: each in turn a step up or down while it helps."""
     best = dict(NEUTRAL)
     smallest = _loss(points, start, best)
     for _ in range(ROUNDS):
         before = smallest
         for field, values in GRIDS.items():
-            for value in values:
-                if value == best[field]:
-                    continue
-                tried = best | {field: value}
-                loss = _loss(points, start, tried)
-                if loss < smallest:
-                    best, smallest = tried, loss
-        if smallest > before - 1e-4:
+            for step in (1, -1):
+                place = values.index(best[field]) + step
+                while 0 <= place < len(values):
+                    tried = best | {field: values[place]}
+                    loss = _loss(points, start, tried)
+                    if loss >= smallest:
+                        break
+                    best, smallest, place = tried, loss, place + step
+        if smallest > before - LEAST_GAIN:
             break
     return best
 
