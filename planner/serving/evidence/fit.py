@@ -30,6 +30,8 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "wait_iterations": (0.0, 0.5, 1.0, 2.0, 3.0, 5.0),
 }
 """Values that are tried for each fitted field."""
+FITTED_KINDS = frozenset({"aggregated", "offline throughput", "static batch", "first token"})
+"""Kinds of run whose lengths and load are stated well enough to fit on."""
 SHRINKAGE = 0.002
 ROUNDS, LEAST_GAIN = 3, 1e-3
 WEIGHTS: dict[Quantity, float] = {"tpot": 1.0, "throughput": 1.0, "ttft": 0.5}
@@ -40,6 +42,7 @@ _FEWEST = 20
 
 def fitted(points: Sequence[Prepared], start: Behaviour) -> dict[str, float]:
     """Fit the fields of ``GRIDS`` to the points of one generation: each in turn a step up or down while it helps."""
+    points = [prepared for prepared in points if prepared.point.kind in FITTED_KINDS]
     best = dict(NEUTRAL)
     smallest = _loss(points, start, best)
     for _ in range(ROUNDS):

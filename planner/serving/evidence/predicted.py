@@ -103,7 +103,10 @@ class Prepared:
 
     def _disaggregated(self, behaviour: Behaviour) -> Predicted:
         pools = Pools(self.pools.model, self.pools.cluster, self.pools.kernels, behaviour)
-        curve = pools.predicted_at(self.point.traffic, self.point.deployment, np.array([float(self.point.load)]))
+        point = self.point
+        curve = pools.predicted_at(
+            point.traffic, point.deployment, np.array([float(point.load)]), waves=max(point.waves, 1.0)
+        )
         if not curve.fits:
             raise RowUnmapped(f"does not fit: {curve.reason}")
         return Predicted(float(curve.ttft_s[0]), float(curve.tpot_s[0]), float(curve.output_tokens_per_s[0]))

@@ -103,6 +103,7 @@ class IterationTimes:
     ) -> None:
         self.operators, self.kernels = operators, kernels
         self._cache_format, self._links = cache_format, links
+        self._sends_to_experts = any(isinstance(work, ExpertExchange) for work, _ in operators.times)
         self._matmuls: dict[str, list[tuple[Matmul, int]]] = defaultdict(list)
         for work, count in operators.times:
             if isinstance(work, Matmul):
@@ -123,9 +124,7 @@ class IterationTimes:
                 case AttentionHeads() | LatentHeads():
                     parts["attention"] += count * self._attention_s(work, counted)
                 case RoutedExperts():
-                    tokens = counted.all_tokens
-                    seconds = self.kernels.experts_s(np.maximum(tokens, 1), work.experts, work.number_format)
-                    parts["experts"] += count * _where(tokens, seconds)
+                    parts["experts"] += count * self._experts_s(work, counted)
                 case Exchange() | ExpertExchange():
                     parts["collectives"] += count * self._exchange_s(work, counted)
                 case State():
@@ -193,23 +192,35 @@ class IterationTimes:
             decoded = kernels.decode_attention_s(sequences, context, _gathered(work, dcp), cache)
         return _where(counted.prompts * counted.prompt_tokens, read) / cp + _where(counted.sequences, decoded)
 
+    def _experts_s(self, work: RoutedExperts, counted: _Counted) -> Array:
+        tokens = counted.all_tokens
+        least = np.maximum(tokens, 1)
+        if not self._sends_to_experts:
+            return _where(tokens, self.kernels.experts_s(least, work.experts, work.number_format))
+        read, decoded = (
+            self.kernels.experts_s(least, work.experts, work.number_format, exchange=exchange)
+            for exchange in ("normal", "low_latency")
+        )
+        return _where(tokens, np.where(counted.all_prompt_tokens > 0, read, decoded))
+
     def _exchange_s(self, work: Exchange | ExpertExchange, counted: _Counted) -> Array:
         layout = self.operators.layout
         if isinstance(work, ExpertExchange):
             tokens = counted.rows["tokens"]
-            low_latency = bool(np.max(counted.all_prompt_tokens, initial=0.0) <= 0)
-            seconds = sum(
-                self.kernels.expert_exchange_s(
-                    phase, np.maximum(tokens, 1), work.experts, self._links.domain, low_latency=low_latency
-                )
-                for phase in ("dispatch", "combine")
-            )
-            return _where(tokens, np.asarray(seconds))
+            read, decoded = (self._sent_s(work, np.maximum(tokens, 1), low_latency=low) for low in (False, True))
+            return _where(tokens, np.where(counted.all_prompt_tokens > 0, read, decoded))
         rows = counted.rows[work.rows]
         if work.of_all_ranks:  # every rank's part is as large as the busiest one's: collectives are padded to it
             rows = rows * layout.attention_dp * layout.cp
         moved = np.maximum(rows, 1) * work.bytes_a_row
         return _where(rows, self._links.collective_s(self.kernels, work, moved))
+
+    def _sent_s(self, work: ExpertExchange, tokens: Array, *, low_latency: bool) -> Array:
+        dispatch, combine = (
+            self.kernels.expert_exchange_s(phase, tokens, work.experts, self._links.domain, low_latency=low_latency)
+            for phase in ("dispatch", "combine")
+        )
+        return dispatch + combine
 
     def _pass_s(self, counted: _Counted) -> Array:
         passes = [(work, count) for work, count in self.operators.times if isinstance(work, Pass)]
