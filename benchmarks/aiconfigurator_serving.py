@@ -2,6 +2,7 @@
 
     python -m benchmarks.aiconfigurator_serving ask TRUTH.csv... > questions.json      in the product's environment
     python benchmarks/aiconfigurator_serving.py answer questions.json > answers.csv    in one that has aiconfigurator
+    python -m benchmarks.aiconfigurator_serving beside answers.csv TRUTH.csv...        errors of both, the same rows
 
 Asked are aggregated rows at a fixed number of requests in flight, by the hash of their ids, so many of each system and
 engine.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import statistics
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -113,8 +115,41 @@ def answers(asked_rows: list[dict[str, Any]]) -> None:
         sys.stdout.flush()
 
 
+def beside(answered: str, paths: list[str]) -> None:
+    """Print median and mean errors of AIConfigurator and of our predictions on the rows that it answered."""
+    from planner.serving.evidence.judged import Judged
+    from planner.serving.evidence.report import assess
+    from planner.serving.evidence.truth import read_serving_truth
+
+    lines = Path(answered).read_text(encoding="utf-8").splitlines()
+    said = {row["id"]: row for row in csv.DictReader(lines) if row["tpot_ms"]}
+    rows = [row for path in paths for row in read_serving_truth(Path(path).read_text(encoding="utf-8"), path)]
+    points = assess([row for row in rows if row.id in said]).judged
+    views: dict[str, list[Judged]] = defaultdict(list)
+    for point in points:
+        part = "fitted on" if point.fitted_on else "not fitted on"
+        for name in ("all", part, point.point.engine, point.point.device):
+            views[name].append(point)
+    print("| points | count | quantity | AIConfigurator median | mean | ours median | mean |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name, found in views.items():
+        for quantity in ("tpot", "ttft"):
+            ours = [abs(1 / ratio - 1) for each in found if (ratio := each.ratio(quantity))]  # type: ignore[arg-type]
+            theirs = [
+                abs(float(said[each.point.row.id][f"{quantity}_ms"]) / measured - 1)
+                for each in found
+                if (measured := each.point.row.number(f"{quantity}_ms"))
+            ]
+            both = (statistics.median(theirs), statistics.mean(theirs), statistics.median(ours), statistics.mean(ours))
+            print(
+                f"| {name} | {len(ours)} | {quantity} | " + " | ".join(f"{100 * error:.1f} %" for error in both) + " |"
+            )
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "ask":
+    if sys.argv[1] == "beside":
+        beside(sys.argv[2], sys.argv[3:])
+    elif sys.argv[1] == "ask":
         json.dump(questions(sys.argv[2:]), sys.stdout, indent=0)
     else:
         answers(json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")))
