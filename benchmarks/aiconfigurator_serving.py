@@ -134,7 +134,7 @@ def beside(answered: str, paths: list[str]) -> None:
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, found in views.items():
         for quantity in ("tpot", "ttft"):
-            ours = [abs(1 / ratio - 1) for each in found if (ratio := each.ratio(quantity))]  # type: ignore[arg-type]
+            ours = [abs(1 / ratio - 1) for each in found if (ratio := each.ratio(quantity))]
             theirs = [
                 abs(float(said[each.point.row.id][f"{quantity}_ms"]) / measured - 1)
                 for each in found

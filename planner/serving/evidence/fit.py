@@ -3,7 +3,7 @@
 By engine and generation of its releases (``behaviours.generation``); of half of the sweeps (``judged.is_fitted_on``),
 never by row.  The sum of
 ``|log(measured / predicted)|`` over the quantities of each point is made small, one factor after the other over a fixed
-grid, each sweep with the same weight, and a pull to the neutral value (``SHRINKAGE`` a log step).
+grid; no point counts for more than ``WORST``, and a pull to the neutral value (``SHRINKAGE`` a log step).
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ GRIDS: dict[str, tuple[float, ...]] = {
 FITTED_KINDS = frozenset({"aggregated", "offline throughput", "static batch", "first token"})
 """Kinds of run whose lengths and load are stated well enough to fit on."""
 SHRINKAGE = 0.002
+WORST = 0.7
+"""Largest error that counts, a factor of two: beyond it a row says something else than what was run."""
 ROUNDS, LEAST_GAIN = 3, 1e-3
 WEIGHTS: dict[Quantity, float] = {"tpot": 1.0, "throughput": 1.0, "ttft": 0.5}
 _TAILS = (0.05, 0.95)
@@ -63,19 +65,17 @@ def fitted(points: Sequence[Prepared], start: Behaviour) -> dict[str, float]:
 
 def _loss(points: Sequence[Prepared], start: Behaviour, fields: dict[str, float]) -> float:
     behaviour = replace(start, **fields)  # type: ignore[arg-type]
-    sweeps: dict[str, list[float]] = defaultdict(list)
+    errors: list[float] = []
     for point in points:
         try:
             judged = Judged(point.point, point.predicted(behaviour))
         except RowUnmapped:
             continue
-        row = point.point.row
-        sweep = f"{row['source']}|{row['model']}|{row['device']}|{row['engine_version']}"
         for quantity in QUANTITIES:
             ratio = judged.ratio(quantity)
             if ratio is not None:
-                sweeps[sweep].append(WEIGHTS[quantity] * min(abs(math.log(ratio)), 1.5))
-    error = float(np.mean([np.mean(found) for found in sweeps.values()])) if sweeps else 0.0
+                errors.append(WEIGHTS[quantity] * min(abs(math.log(ratio)), WORST))
+    error = float(np.mean(errors)) if errors else 0.0
     pulled = sum(abs(math.log(fields[name])) for name in ("decode_factor", "prompt_factor"))
     pulled += sum(fields[name] > 0 for name in ("host_s", "host_s_a_sequence", "request_s_a_layer", "request_s"))
     return error + SHRINKAGE * pulled
