@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.serving.evidence.behaviours import BEHAVIOURS, generation
-from planner.serving.evidence.fit import FITTED_KINDS, fitted, intervals
+from planner.serving.evidence.fit import fits_well, fitted, intervals, shrunk
 from planner.serving.evidence.judged import Judged, is_fitted_on
 from planner.serving.evidence.mapped import MeasuredPoint, mapped
 from planner.serving.evidence.predicted import Prepared, prepared
@@ -31,7 +31,7 @@ def main() -> None:
     arguments = parser.parse_args()
     judged: list[Judged] = []
     for name, points in _points(arguments.files, arguments.most).items():
-        fields = fitted(points, BEHAVIOURS[name])
+        fields = shrunk(fitted(points, BEHAVIOURS[name]))
         print(name, len(points), fields)
         behaviour = replace(BEHAVIOURS[name], **fields)  # type: ignore[arg-type]
         judged += [Judged(each.point, each.predicted(behaviour)) for each in points]
@@ -47,7 +47,7 @@ def _points(paths: list[Path], most: int) -> dict[str, list[Prepared]]:
                 point = mapped(row)
             except RowUnmapped:
                 continue
-            if is_fitted_on(point) and point.kind in FITTED_KINDS:
+            if is_fitted_on(point) and fits_well(point):
                 found[generation(point.engine, point.release)].append(point)
     ready: dict[str, list[Prepared]] = defaultdict(list)
     for name, points in found.items():

@@ -1,9 +1,9 @@
 """The few factors of an engine that are fitted: host time, kernel factors, waiting; and how far points lie about them.
 
 By engine and generation of its releases (``behaviours.generation``); of half of the sweeps (``judged.is_fitted_on``),
-never by row.  The sum of
-``|log(measured / predicted)|`` over the quantities of each point is made small, one factor after the other over a fixed
-grid; no point counts for more than ``WORST``, and a pull to the neutral value (``SHRINKAGE`` a log step).
+never by row.  The sum of ``|log(measured / predicted)|`` over the quantities of each point is made small, one factor
+after the other over a fixed grid; no point counts for more than ``WORST``, and a pull to the neutral value
+(``SHRINKAGE`` a log step).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.serving.evidence.judged import QUANTITIES, Judged, Quantity
+from planner.serving.evidence.mapped import MeasuredPoint
 from planner.serving.evidence.predicted import NEUTRAL, Prepared
 from planner.serving.evidence.unmapped import RowUnmapped
 from planner.serving.predict.behaviour import Behaviour
@@ -32,6 +33,9 @@ GRIDS: dict[str, tuple[float, ...]] = {
 """Values that are tried for each fitted field."""
 FITTED_KINDS = frozenset({"aggregated", "offline throughput", "static batch", "first token"})
 """Kinds of run whose lengths and load are stated well enough to fit on."""
+DRAFTING = frozenset({"tensorrt-llm"})
+"""Engines whose rows of models with prediction modules of their own (DeepSeek) draft with them in part, which the rows
+do not say: some took a third of the time of a pass of the model.  They are judged, not fitted on."""
 SHRINKAGE = 0.002
 WORST = 0.7
 """Largest error that counts, a factor of two: beyond it a row says something else than what was run."""
@@ -44,7 +48,7 @@ _FEWEST = 20
 
 def fitted(points: Sequence[Prepared], start: Behaviour) -> dict[str, float]:
     """Fit the fields of ``GRIDS`` to the points of one generation: each in turn a step up or down while it helps."""
-    points = [prepared for prepared in points if prepared.point.kind in FITTED_KINDS]
+    points = [each for each in points if fits_well(each.point)]
     best = dict(NEUTRAL)
     smallest = _loss(points, start, best)
     for _ in range(ROUNDS):
@@ -61,6 +65,20 @@ def fitted(points: Sequence[Prepared], start: Behaviour) -> dict[str, float]:
         if smallest > before - LEAST_GAIN:
             break
     return best
+
+
+def fits_well(point: MeasuredPoint) -> bool:
+    """Whether a row says enough of what was run to fit on it."""
+    drafts = point.engine in DRAFTING and point.model.mtp is not None
+    return point.kind in FITTED_KINDS and not drafts
+
+
+def shrunk(fields: dict[str, float]) -> dict[str, float]:
+    """Fitted fields as they are used: of factors on kernels the half, in logarithms.
+
+    A generation has about ten sweeps, whose own factors differ by as much as the fitted one is from 1.
+    """
+    return fields | {name: math.sqrt(fields[name]) for name in ("decode_factor", "prompt_factor")}
 
 
 def _loss(points: Sequence[Prepared], start: Behaviour, fields: dict[str, float]) -> float:
