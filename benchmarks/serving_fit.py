@@ -16,7 +16,7 @@ from pathlib import Path
 
 from planner.serving.evidence.behaviours import BEHAVIOURS, generation
 from planner.serving.evidence.fit import fits_well, fitted, intervals, shrunk
-from planner.serving.evidence.judged import Judged, is_fitted_on
+from planner.serving.evidence.judged import Judged, is_fitted_on, sweep_of
 from planner.serving.evidence.mapped import MeasuredPoint, mapped
 from planner.serving.evidence.predicted import Prepared, prepared
 from planner.serving.evidence.truth import read_serving_truth
@@ -31,7 +31,7 @@ def main() -> None:
     arguments = parser.parse_args()
     judged: list[Judged] = []
     for name, points in _points(arguments.files, arguments.most).items():
-        fields = shrunk(fitted(points, BEHAVIOURS[name]))
+        fields = shrunk(fitted(points, BEHAVIOURS[name]), len({sweep_of(each.point) for each in points}))
         print(name, len(points), fields)
         behaviour = replace(BEHAVIOURS[name], **fields)  # type: ignore[arg-type]
         judged += [Judged(each.point, each.predicted(behaviour)) for each in points]

@@ -37,6 +37,7 @@ DRAFTING = frozenset({"tensorrt-llm"})
 """Engines whose rows of models with prediction modules of their own (DeepSeek) draft with them in part, which the rows
 do not say: some took a third of the time of a pass of the model.  They are judged, not fitted on."""
 SHRINKAGE = 0.002
+PRIOR_SWEEPS = 10
 WORST = 0.7
 """Largest error that counts, a factor of two: beyond it a row says something else than what was run."""
 ROUNDS, LEAST_GAIN = 3, 1e-3
@@ -70,15 +71,18 @@ def fitted(points: Sequence[Prepared], start: Behaviour) -> dict[str, float]:
 def fits_well(point: MeasuredPoint) -> bool:
     """Whether a row says enough of what was run to fit on it."""
     drafts = point.engine in DRAFTING and point.model.mtp is not None
-    return point.kind in FITTED_KINDS and not drafts
+    lengths = point.traffic.output_tokens
+    spread = lengths.kind == "uniform" and lengths.low == 1  # the mean of times a token is of the shortest requests
+    return point.kind in FITTED_KINDS and not drafts and not spread
 
 
-def shrunk(fields: dict[str, float]) -> dict[str, float]:
-    """Fitted fields as they are used: of factors on kernels the half, in logarithms.
+def shrunk(fields: dict[str, float], sweeps: int) -> dict[str, float]:
+    """Fitted fields as they are used: of factors on kernels the part ``sweeps / (sweeps + 10)``, in logarithms.
 
-    A generation has about ten sweeps, whose own factors differ by as much as the fitted one is from 1.
+    The factors of single sweeps differ by as much as a fitted one is from 1, so that few of them say little.
     """
-    return fields | {name: math.sqrt(fields[name]) for name in ("decode_factor", "prompt_factor")}
+    part = sweeps / (sweeps + PRIOR_SWEEPS)
+    return fields | {name: fields[name] ** part for name in ("decode_factor", "prompt_factor")}
 
 
 def _loss(points: Sequence[Prepared], start: Behaviour, fields: dict[str, float]) -> float:

@@ -69,10 +69,14 @@ def derived_throughput(point: MeasuredPoint) -> float | None:
 
 def is_fitted_on(point: MeasuredPoint) -> bool:
     """Half of the sweeps: all rows of a source with one model, device, engine release and precision go together."""
+    return hashlib.sha256(sweep_of(point).encode()).digest()[0] % 2 == 0
+
+
+def sweep_of(point: MeasuredPoint) -> str:
+    """What all rows of one sweep share."""
     row = point.row
-    sweep = (row["source"].split("@")[0], row["model"], row["device"], row["engine"], row["engine_version"])
-    key = "|".join((*sweep, row["precision"]))
-    return hashlib.sha256(key.encode()).digest()[0] % 2 == 0
+    subject = (row["source"].split("@")[0], row["model"], row["device"], row["engine"], row["engine_version"])
+    return "|".join((*subject, row["precision"]))
 
 
 @dataclass(frozen=True, slots=True)

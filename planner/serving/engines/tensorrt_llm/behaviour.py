@@ -34,8 +34,11 @@ BEHAVIOUR = Behaviour(
     reserved_bytes_a_graph_sequence=0.0,
     reserved_bytes_at_least=0.0,
     activation_widths=8.0,
+    likely_ttft=(0.68, 4.85),
+    likely_tpot=(0.53, 1.3),
+    likely_throughput=(0.59, 2.25),
 )
 FIRST_GENERATION = replace(
-    BEHAVIOUR, decode_factor=1.1, prompt_factor=1.0, host_s=0.0, request_s_a_layer=0.0, wait_iterations=5.0
+    BEHAVIOUR, decode_factor=1.13, prompt_factor=1.0, host_s=0.0, request_s_a_layer=0.0, wait_iterations=5.0
 )
 """Releases before 1.0, whose runtime was C++ over TensorRT engines: other host times and kernels."""
