@@ -121,9 +121,17 @@ def _errors(title: str, lines: Iterable[ErrorLine], name: str) -> ReportTable:
 
 
 def _picks(judged: Picks, fitted: Picks) -> ReportTable:
-    columns = ("points", "questions", "pick within 5 % of the best", "aim", "mean loss", "a blind pick")
+    columns = ("points", "questions", "pick within 5 % of the best", "aim", "mean loss", "blind pick", "fewest devices")
     rows = [
-        (name, str(found.groups), _percent(found.near_best), "85 %", _percent(found.mean_loss), _percent(found.blind))
+        (
+            name,
+            str(found.groups),
+            _percent(found.near_best),
+            "85 %",
+            _percent(found.mean_loss),
+            _percent(found.blind),
+            _percent(found.fewest),
+        )
         for name, found in (("not fitted on", judged), ("fitted on", fitted))
     ]
     return ReportTable("Picks: the layout of most tokens a second and device, among those measured", columns, rows)
