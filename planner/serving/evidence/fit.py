@@ -31,6 +31,8 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "wait_iterations": (0.0, 0.5, 1.0, 2.0, 3.0, 5.0),
 }
 """Values that are tried for each fitted field."""
+OF_FIRST_TOKENS = frozenset({"request_s", "request_s_a_layer", "wait_iterations"})
+"""Fields that stay neutral where no first token under load was measured."""
 FITTED_KINDS = frozenset({"aggregated", "offline throughput", "static batch", "first token"})
 """Kinds of run whose lengths and load are stated well enough to fit on."""
 DRAFTING = frozenset({"tensorrt-llm"})
@@ -50,11 +52,13 @@ _FEWEST = 20
 def fitted(points: Sequence[Prepared], start: Behaviour) -> dict[str, float]:
     """Fit the fields of ``GRIDS`` to the points of one generation: each in turn a step up or down while it helps."""
     points = [each for each in points if fits_well(each.point)]
+    told = any(each.point.kind == "aggregated" and each.point.ttft_s for each in points)
+    grids = GRIDS if told else {field: GRIDS[field] for field in GRIDS if field not in OF_FIRST_TOKENS}
     best = dict(NEUTRAL)
     smallest = _loss(points, start, best)
     for _ in range(ROUNDS):
         before = smallest
-        for field, values in GRIDS.items():
+        for field, values in grids.items():
             for step in (1, -1):
                 place = values.index(best[field]) + step
                 while 0 <= place < len(values):
