@@ -3,12 +3,13 @@
     python -m benchmarks.serving_fit TRUTH.csv... [--most N]
 
 Fitted on half of the sweeps (``planner.serving.evidence.judged.is_fitted_on``), at most N points of each generation of
-releases, drawn by the hash of their ids; intervals are of the same half with the fitted factors.
+releases, drawn by the hash of their ids; intervals are of all points of the same half, with the fitted factors.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 from collections import defaultdict
 from dataclasses import replace
@@ -27,19 +28,23 @@ def main() -> None:
     """Fit and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--most", type=int, default=300)
+    parser.add_argument("--most", type=int, default=120)
     arguments = parser.parse_args()
     judged: list[Judged] = []
-    for name, points in _points(arguments.files, arguments.most).items():
+    behaviours = dict(BEHAVIOURS)
+    for name, points in _points(arguments.files, arguments.most, every=False).items():
         fields = shrunk(fitted(points, BEHAVIOURS[name]), len({sweep_of(each.point) for each in points}))
         print(name, len(points), fields)
-        behaviour = replace(BEHAVIOURS[name], **fields)  # type: ignore[arg-type]
-        judged += [Judged(each.point, each.predicted(behaviour)) for each in points]
+        behaviours[name] = replace(BEHAVIOURS[name], **fields)  # type: ignore[arg-type]
+    for name, points in _points(arguments.files, 1 << 30, every=True).items():
+        for each in points:
+            with contextlib.suppress(RowUnmapped):
+                judged.append(Judged(each.point, each.predicted(behaviours[name])))
     for quantity, by_engine in intervals(judged).items():
         print(quantity, {engine: tuple(round(bound, 2) for bound in bounds) for engine, bounds in by_engine.items()})
 
 
-def _points(paths: list[Path], most: int) -> dict[str, list[Prepared]]:
+def _points(paths: list[Path], most: int, *, every: bool) -> dict[str, list[Prepared]]:
     found: dict[str, list[MeasuredPoint]] = defaultdict(list)
     for path in paths:
         for row in read_serving_truth(path.read_text(encoding="utf-8"), str(path)):
@@ -47,7 +52,7 @@ def _points(paths: list[Path], most: int) -> dict[str, list[Prepared]]:
                 point = mapped(row)
             except RowUnmapped:
                 continue
-            if is_fitted_on(point) and fits_well(point):
+            if is_fitted_on(point) and (every or fits_well(point)):
                 found[generation(point.engine, point.release)].append(point)
     ready: dict[str, list[Prepared]] = defaultdict(list)
     for name, points in found.items():

@@ -26,9 +26,9 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "prompt_factor": (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.8),
     "host_s": (0.0, 0.0003, 0.0006, 0.001, 0.0015, 0.002, 0.003, 0.005),
     "host_s_a_sequence": (0.0, 5e-6, 1e-5, 2e-5, 4e-5, 8e-5),
-    "request_s_a_layer": (0.0, 0.0002, 0.0004, 0.0007, 0.001, 0.0015, 0.002, 0.0025),
+    "request_s_a_layer": (0.0, 0.0002, 0.0004, 0.0007, 0.001, 0.0015, 0.002, 0.0025, 0.003),
     "request_s": (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15),
-    "wait_iterations": (0.0, 0.5, 1.0, 2.0, 3.0, 5.0),
+    "wait_iterations": (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0),
 }
 """Values that are tried for each fitted field."""
 OF_FIRST_TOKENS = frozenset({"request_s", "request_s_a_layer", "wait_iterations"})
@@ -40,8 +40,9 @@ DRAFTING = frozenset({"tensorrt-llm"})
 do not say: some took a third of the time of a pass of the model.  They are judged, not fitted on."""
 SHRINKAGE = 0.002
 PRIOR_SWEEPS = 10
-WORST = 0.7
-"""Largest error that counts, a factor of two: beyond it a row says something else than what was run."""
+WORST: dict[Quantity, float] = {"tpot": 0.7, "throughput": 0.7, "ttft": 2.5}
+"""Largest errors that count, in logarithms: beyond a factor of two (first token: of twelve, which waiting alone can
+make) a row says something else than what was run."""
 ROUNDS, LEAST_GAIN = 3, 1e-3
 WEIGHTS: dict[Quantity, float] = {"tpot": 1.0, "throughput": 1.0, "ttft": 0.5}
 _TAILS = (0.05, 0.95)
@@ -100,7 +101,7 @@ def _loss(points: Sequence[Prepared], start: Behaviour, fields: dict[str, float]
         for quantity in QUANTITIES:
             ratio = judged.ratio(quantity)
             if ratio is not None:
-                errors.append(WEIGHTS[quantity] * min(abs(math.log(ratio)), WORST))
+                errors.append(WEIGHTS[quantity] * min(abs(math.log(ratio)), WORST[quantity]))
     error = float(np.mean(errors)) if errors else 0.0
     pulled = sum(abs(math.log(fields[name])) for name in ("decode_factor", "prompt_factor"))
     pulled += sum(fields[name] > 0 for name in ("host_s", "host_s_a_sequence", "request_s_a_layer", "request_s"))

@@ -23,11 +23,12 @@ BEHAVIOUR = Behaviour(
     fraction_of_free=True,
     fraction_without_reserves=False,
     cache_block_tokens=32,
-    host_s=0.0003,
+    host_s=0.0006,
     host_s_a_sequence=0.0,
-    decode_factor=0.975,
-    prompt_factor=1.05,
-    wait_iterations=3.0,
+    decode_factor=0.966,
+    prompt_factor=1.067,
+    request_s_a_layer=0.0015,
+    wait_iterations=1.0,
     reserved_bytes=2.0 * _GIB,
     reserved_bytes_a_token=0.0,
     reserved_bytes_a_device=0.0,
@@ -38,5 +39,5 @@ BEHAVIOUR = Behaviour(
     likely_tpot=(0.53, 1.3),
     likely_throughput=(0.59, 2.25),
 )
-FIRST_GENERATION = replace(BEHAVIOUR, decode_factor=1.13, prompt_factor=1.0, host_s=0.0, wait_iterations=1.0)
+FIRST_GENERATION = replace(BEHAVIOUR, decode_factor=1.079, prompt_factor=1.0, host_s=0.0, wait_iterations=1.0)
 """Releases before 1.0, whose runtime was C++ over TensorRT engines: other host times and kernels."""
