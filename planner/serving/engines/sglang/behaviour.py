@@ -40,7 +40,7 @@ BEHAVIOUR = Behaviour(
     reserved_bytes_at_least=10 * _GIB,
     activation_widths=0.0,
     held_output=0.7,
-    likely_ttft=(0.8, 32.5),
-    likely_tpot=(0.5, 1.82),
-    likely_throughput=(0.54, 1.54),
+    likely_ttft=(0.35, 14.7),
+    likely_tpot=(0.53, 1.92),
+    likely_throughput=(0.53, 1.48),
 )

@@ -35,9 +35,9 @@ BEHAVIOUR = Behaviour(
     reserved_bytes_a_graph_sequence=0.0,
     reserved_bytes_at_least=0.0,
     activation_widths=8.0,
-    likely_ttft=(0.68, 4.85),
-    likely_tpot=(0.53, 1.3),
-    likely_throughput=(0.59, 2.25),
+    likely_ttft=(0.25, 4.33),
+    likely_tpot=(0.53, 1.29),
+    likely_throughput=(0.59, 2.21),
 )
 FIRST_GENERATION = replace(BEHAVIOUR, decode_factor=1.079, prompt_factor=1.0, host_s=0.0, wait_iterations=1.0)
 """Releases before 1.0, whose runtime was C++ over TensorRT engines: other host times and kernels."""

@@ -38,7 +38,7 @@ BEHAVIOUR = Behaviour(
     reserved_bytes_at_least=0.0,
     activation_widths=8.0,
     held_output=0.6,
-    likely_ttft=(0.51, 2.23),
-    likely_tpot=(0.77, 1.59),
-    likely_throughput=(0.57, 1.15),
+    likely_ttft=(0.48, 2.18),
+    likely_tpot=(0.76, 1.58),
+    likely_throughput=(0.58, 1.16),
 )
