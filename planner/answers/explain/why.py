@@ -10,6 +10,7 @@ from planner.answers.explain.trust_ladder import Rung, trust_ladder
 from planner.answers.over_pools import is_over_pools, split_sentences
 from planner.backends.asked import physics_of, software_of
 from planner.plan.communication_bill import Traffic, communication_bill
+from planner.plan.limits import missing
 from planner.plan.plan import Plan
 from planner.plan.recommendation import UNSEARCHED, recommendation_sentence
 from planner.predict.memory.fit_chance import chance_words
@@ -108,12 +109,8 @@ def _headline(plan: Plan) -> str:
 
 def _proof_sentence(plan: Plan) -> str:
     if plan.status == "infeasible":
-        over = (plan.peak_memory_bytes - plan.memory_limit_bytes) / GIB
-        return (
-            f"This strategy does not fit: the worst device misses {over:.1f} GiB."
-            if over > 0
-            else "This strategy breaks a limit of the problem."
-        )
+        told = "; ".join(missing(plan))
+        return f"This strategy does not fit: {told}." if told else "This strategy breaks a limit of the problem."
     if plan.bound is None:
         return UNSEARCHED
     if plan.status == "optimal":

@@ -126,7 +126,7 @@ def _row(each: Neighbour) -> tuple[str, str, str, str, str]:
         "slower": "slower",
         "does_not_fit": f"misses {gib(each.over_limit_bytes)} on stage {each.over_limit_stage}"
         if each.over_limit_bytes
-        else "breaks a limit",
+        else each.reason or "breaks a limit",
         "illegal": each.reason,
     }[each.outcome]
     if each.step_time_s is None:
