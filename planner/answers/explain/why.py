@@ -6,6 +6,7 @@ from pydantic import Field
 
 from planner.answers.diff import worst_stage
 from planner.answers.explain.neighbours import Neighbour, neighbours
+from planner.answers.explain.pools_ladder import pools_ladder
 from planner.answers.explain.trust_ladder import Rung, trust_ladder
 from planner.answers.over_pools import is_over_pools, split_sentences
 from planner.backends.asked import physics_of, software_of
@@ -63,13 +64,16 @@ class Explanation(Document):
     )
     neighbours: tuple[Neighbour, ...] = ()
     ladder: tuple[Rung, ...] = Field(
-        default=(), description="beyond 512 devices: cheap measurements that would settle the plan, in their order"
+        default=(),
+        description="beyond 512 devices, and over several kinds of them: cheap measurements that would settle the plan,"
+        " in their order",
     )
 
 
 def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
     """Explain a plan; ``with_neighbours`` re-estimates every strategy one move away (some tens of estimates)."""
     several = is_over_pools(plan)  # their stages have no neighbours of one move: the search decides them together
+    ladder = (pools_ladder if several else trust_ladder)(plan) if with_neighbours else ()
     with_neighbours = with_neighbours and not several
     around = neighbours(plan) if with_neighbours else ()
     causes = _causes(plan)
@@ -95,7 +99,7 @@ def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
         memory=memory,
         communication=communication_bill(plan, physics_of(plan)),
         neighbours=around,
-        ladder=trust_ladder(plan) if with_neighbours else (),
+        ladder=ladder,
     )
 
 

@@ -94,7 +94,7 @@ def _ladder(plan: Plan, rungs: Sequence[Rung]) -> Iterator[RenderableType]:
     )
     ran = [each for each in rungs if each.run is not None]
     yield bullets([each.commands[0] for each in rungs if each.commands])
-    if ran:
+    if ran and ran[-1].commands[1:]:
         yield Text("After a run, here for the last one:", style="bold")
         yield bullets(ran[-1].commands[1:])
 
