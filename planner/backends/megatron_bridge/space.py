@@ -48,7 +48,9 @@ def _hybrid_chunks(given: RuleInput) -> str | None:
 def _layer_wise(given: RuleInput) -> str | None:
     name = given.workload.optimizer
     if name in EMERGING and given.strategy.zero_stage >= 1:
-        return f"Bridge hands no layer-wise optimizer to {name}: each rank keeps all of its states; use zero_stage 0"
+        return (
+            f"under {name} the files name no optimizer that deals its states out (Bridge's dist_muon): use zero_stage 0"
+        )
     return None
 
 
@@ -61,7 +63,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     *(rule for rule in CORE_RULES if rule.id != "A9"),
     SpaceRule("X1", f"{_CONFIG}:1116", _fsdp_order, ("axis_order", "zero_stage")),
     SpaceRule("X3", "megatron-bridge 0.6.2 models/hybrid/hybrid_provider.py (provide)", _hybrid_chunks, ("vpp",)),
-    SpaceRule("X12", "megatron-bridge 0.6.0 training/optim.py:95-111", _layer_wise, ("zero_stage",)),
+    SpaceRule("M45", "megatron-bridge 0.6.0 training/optim.py:95-111", _layer_wise, ("zero_stage",)),
     *ADAPTER_RULES,
 )
 KINDS = training_kinds(
