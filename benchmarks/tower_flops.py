@@ -1,12 +1,41 @@
-"""Torch's FLOPs of an audio tower, for the survey of model types."""
+"""Torch's FLOPs of an audio or vision tower, for the survey of model types."""
 
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 from planner.model.hf_config.audio_towers import REFERENCE_FRAMES
 from planner.model.spec import ModelSpec
+
+
+def vision_flops(model: Any, spec: ModelSpec) -> int:
+    """Torch's count for one image through the vision tower and its projector, on the CPU.
+
+    A square image: of the side that the class fixes, or of as many patches as the description counts.
+    """
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    if spec.vision is None:
+        raise ValueError(f"{spec.name} has no vision tower")
+    vision = model.config.vision_config
+    work = getattr(model, "get_image_features", None) or model.model.get_image_features
+    asked = inspect.signature(work).parameters
+    patch = int(getattr(vision, "patch_size", 1))
+    if "image_grid_thw" in asked:
+        side = math.isqrt(spec.vision.patches_per_image)
+        channels = int(getattr(vision, "in_channels", getattr(vision, "num_channels", 3)))
+        width = channels * int(getattr(vision, "temporal_patch_size", 1)) * patch**2
+        known = {"pixel_values": torch.zeros(side**2, width), "image_grid_thw": torch.tensor([[1, side, side]])}
+    else:
+        free = math.isqrt(spec.vision.patches_per_image) * patch
+        side = free if "image_sizes" in asked else vision.image_size
+        known = {"pixel_values": torch.zeros(1, 3, side, side), "image_sizes": torch.tensor([[side, side]])}
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        work(**{name: value for name, value in known.items() if name in asked})
+    return int(counter.get_total_flops())
 
 
 def tower_flops(model: Any, spec: ModelSpec) -> int:
