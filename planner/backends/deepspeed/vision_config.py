@@ -1,4 +1,4 @@
-"""The ``config.json`` of Qwen's language models behind a vision tower: qwen2_vl, qwen2_5_vl, qwen3_vl.
+"""The ``config.json`` of Qwen's language models behind a vision tower: qwen2_vl, qwen2_5_vl, qwen3_vl, qwen3_vl_moe.
 
 Sizes that a ``VisionSpec`` holds only together (sides of patches, places of windows) are those of the published models;
 where a model has others, what is read back differs and is refused (``model_config.why_not_buildable``).  Classes:
@@ -13,7 +13,12 @@ from typing import Any
 
 from planner.model.spec import ModelSpec, VisionSpec
 
-TEXT_FAMILIES: Mapping[str, str] = {"qwen2_vl": "qwen2", "qwen2_5_vl": "qwen2", "qwen3_vl": "qwen3"}
+TEXT_FAMILIES: Mapping[str, str] = {
+    "qwen2_vl": "qwen2",
+    "qwen2_5_vl": "qwen2",
+    "qwen3_vl": "qwen3",
+    "qwen3_vl_moe": "qwen3_moe",
+}
 """Families with a tower, and the family that their language model is one of."""
 _IMAGE, _VIDEO, _START, _END = 151655, 151656, 151652, 151653
 _SPECIAL = {"image_token_id": _IMAGE, "video_token_id": _VIDEO, "vision_start_token_id": _START}
@@ -21,10 +26,10 @@ _SPECIAL = {"image_token_id": _IMAGE, "video_token_id": _VIDEO, "vision_start_to
 
 def vision_language_config(spec: ModelSpec, tower: VisionSpec, text: Mapping[str, Any]) -> dict[str, Any]:
     """The config of a model; ``text``: that of its language model alone, a ``TEXT_FAMILIES`` one."""
-    attention = spec.layer_kinds[0].attention
-    rope = {**text["rope_parameters"], "mrope_section": _sections(attention.head_dim, spec.family)}
+    attention, later = spec.layer_kinds[0].attention, _TOWERS[spec.family] is _qwen3
+    rope = {**text["rope_parameters"], "mrope_section": _sections(attention.head_dim, later=later)}
     language = {**text, "model_type": f"{spec.family}_text", "rope_parameters": rope}
-    if spec.family == "qwen3_vl":
+    if later:
         language.pop("use_sliding_window", None)
     return {
         "model_type": spec.family,
@@ -36,10 +41,10 @@ def vision_language_config(spec: ModelSpec, tower: VisionSpec, text: Mapping[str
     }
 
 
-def _sections(head_dim: int, family: str) -> list[int]:
+def _sections(head_dim: int, *, later: bool) -> list[int]:
     """Rotary pairs for time, height and width: 16, 24, 24 of 64, and 24, 20, 20 in Qwen3-VL."""
     half = head_dim // 2
-    time = half * 3 // 8 if family == "qwen3_vl" else half // 4
+    time = half * 3 // 8 if later else half // 4
     height = (half - time) // 2
     return [half - 2 * height, height, height]
 
@@ -94,7 +99,7 @@ def _qwen3(spec: ModelSpec, tower: VisionSpec) -> dict[str, Any]:
     last = tower.num_layers - 1
     deep = [8, 16, 24] if last > 24 else [min(last, index) for index in (0, 1, 2)]
     return _later(spec, tower) | {
-        "model_type": "qwen3_vl_vision",
+        "model_type": f"{spec.family}_vision",
         "patch_size": 16,
         "num_position_embeddings": 2304,
         "deepstack_visual_indexes": deep,
@@ -105,4 +110,5 @@ _TOWERS: Mapping[str, Callable[[ModelSpec, VisionSpec], dict[str, Any]]] = {
     "qwen2_vl": _qwen2,
     "qwen2_5_vl": _qwen2_5,
     "qwen3_vl": _qwen3,
+    "qwen3_vl_moe": _qwen3,
 }

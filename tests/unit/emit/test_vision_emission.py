@@ -39,10 +39,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "deepstack_visual_indexes": [0, 1, 2],
     },
 }  # fmt: skip
+CONFIGS["qwen3_vl_moe"] = CONFIGS["qwen3_vl"]
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 
 
 def model(family: str) -> ModelSpec:
     text = TEXT | {"num_key_value_heads": 2, "vocab_size": 1000, "head_dim": 16}
+    text |= EXPERTS if family.endswith("moe") else {}
     return model_from_data(
         {"model_type": family, "text_config": text, "vision_config": CONFIGS[family]}, f"small-{family}", "test"
     )
