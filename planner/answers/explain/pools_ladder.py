@@ -65,7 +65,8 @@ def _one_stage(plan: Plan, cluster: Cluster, stages: tuple[StagePlan, ...]) -> R
     except (DocumentInvalid, FindingsInvalid, NoFeasiblePlan) as error:
         return Rung(what=what, reason=error.what)
     if found.status == "infeasible":
-        return Rung(what=what, reason=f"{'; '.join(missing(found))}: it holds embedding and head too")
+        lacks = "; ".join(missing(found)) or "a limit is broken"
+        return Rung(what=what, reason=f"{lacks}: alone it holds embedding and head too")
     file = f"{model.name}.json"
     run = SmallerRun(
         devices=devices,
@@ -75,10 +76,10 @@ def _one_stage(plan: Plan, cluster: Cluster, stages: tuple[StagePlan, ...]) -> R
         expected_step_time_s=found.step_time_s,
         model_file=file,
     )
-    paces = (stage.forward_s + stage.backward_s) * 1e3
+    pace_ms = (stage.forward_s + stage.backward_s) * 1e3
     return Rung(
         what=what,
         run=run,
         commands=(plan_command(found, cluster.name, file),),
-        reason=f"in the plan {paces:.1f} ms a micro-batch",
+        reason=f"in the plan {pace_ms:.1f} ms a micro-batch",
     )

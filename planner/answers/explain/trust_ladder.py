@@ -68,7 +68,7 @@ class Rung(Document):
         exclude_if=lambda value: value is None,
         description="spread of ln(measured / predicted) that such runs left beyond 512 devices in published series",
     )
-    reason: str = Field(default="", description="why this rung cannot be had for this plan")
+    reason: str = Field(default="", description="why this rung cannot be had for this plan, or what to hold it against")
 
 
 def trust_ladder(plan: Plan) -> tuple[Rung, ...]:
@@ -132,7 +132,8 @@ def _smaller(plan: Plan, size: int, *, of_stage: bool) -> Rung:
     except (DocumentInvalid, FindingsInvalid, NoFeasiblePlan) as error:
         return Rung(what=what, reason=error.what)
     if found.status == "infeasible":
-        return Rung(what=what, reason=f"{'; '.join(missing(found))}: fewer replicas share what the plan's share")
+        lacks = "; ".join(missing(found)) or "a limit is broken"
+        return Rung(what=what, reason=f"{lacks}: fewer replicas share what the plan's share")
     file = f"{model.name}.json"
     run = SmallerRun(
         devices=size,

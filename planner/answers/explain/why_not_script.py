@@ -49,7 +49,7 @@ def why_not_run(plan: Plan, given: Mapping[str, Any], chunk_layers: tuple[int, .
     pace = f"{abs(slower_by):.1%} {'slower' if slower_by > 0 else 'faster'}" if slower_by else "as fast"
     fits = other.status != "infeasible"
     sentence = f"Your run takes {other.step_time_s:.3f} s a step, {pace} than the plan"
-    sentence += "" if fits else f"; it does not fit: {'; '.join(missing(other))}"
+    sentence += "" if fits else f"; it does not fit: {'; '.join(missing(other)) or 'a limit is broken'}"
     return WhyNot(
         plan_id=plan.plan_id,
         pins=words,
