@@ -23,7 +23,7 @@ def vision_flops(model: Any, spec: ModelSpec) -> int:
     vision = model.config.vision_config
     work = getattr(model, "get_image_features", None) or model.model.get_image_features
     asked = inspect.signature(work).parameters
-    patch = int(getattr(vision, "patch_size", 1))
+    patch = _side(getattr(vision, "patch_size", 1))
     if "image_grid_thw" in asked:
         side = math.isqrt(spec.vision.patches_per_image)
         channels = int(getattr(vision, "in_channels", getattr(vision, "num_channels", 3)))
@@ -31,11 +31,18 @@ def vision_flops(model: Any, spec: ModelSpec) -> int:
         known = {"pixel_values": torch.zeros(side**2, width), "image_grid_thw": torch.tensor([[1, side, side]])}
     else:
         free = math.isqrt(spec.vision.patches_per_image) * patch
-        side = free if "image_sizes" in asked else vision.image_size
-        known = {"pixel_values": torch.zeros(1, 3, side, side), "image_sizes": torch.tensor([[side, side]])}
+        side = free if "image_sizes" in asked else _side(vision.image_size)
+        # Where a sample may hold several images, they have a dimension of their own.
+        shape = (1, 1, 3, side, side) if "pixel_attention_mask" in asked else (1, 3, side, side)
+        known = {"pixel_values": torch.zeros(shape), "image_sizes": torch.tensor([[side, side]])}
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         work(**{name: value for name, value in known.items() if name in asked})
     return int(counter.get_total_flops())
+
+
+def _side(size: Any) -> int:
+    """Of a square that a configuration gives by one number or by two."""
+    return int(size[0] if isinstance(size, list | tuple) else size)
 
 
 def tower_flops(model: Any, spec: ModelSpec) -> int:
