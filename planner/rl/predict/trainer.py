@@ -1,0 +1,140 @@
+"""What the trainer takes: an update of a mini-batch, a pass forward over all samples, and its memory.
+
+Samples are packed: whole documents one behind another into sequences as long as the longest sample, with attention
+within each (verl ``use_remove_padding`` with ``use_dynamic_bsz``, NeMo-RL sequence packing), so that a mini-batch is
+``tokens / longest`` sequences.  The planner of training answers for such a batch; a pass forward is the forward part
+of its step.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.errors import NoFeasiblePlan
+from planner.model.spec import ModelSpec
+from planner.plan.plan import Plan
+from planner.question.complete import complete_problem
+from planner.question.problem import Constraints, Problem, Workload
+from planner.question.sequences import Sequences
+from planner.rl.problem import RlProblem
+from planner.search.estimate import estimate
+from planner.search.find import find_plan
+from planner.search.options import SearchOptions
+from planner.strategy.text import complete_strategy
+from profiles.cluster import Cluster
+
+_STEPS = 512
+"""Lengths that stand for a distribution."""
+_ROUND = 256
+_WORST_ROUNDING = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerTimes:
+    """One role of the trainer on its devices."""
+
+    plan: Plan
+    update_s: float
+    """One mini-batch: forward, backward, optimizer."""
+    forward_s: float
+    """All samples of a step, forward only."""
+    state_bytes: float
+    """Weights, gradients and optimizer state of a device."""
+    weight_bytes: float
+    peak_bytes: float
+
+
+def batch_of(problem: RlProblem) -> tuple[Workload, float]:
+    """A mini-batch as a workload of packed sequences, and its tokens over those of the workload."""
+    lengths = total_lengths(problem)
+    longest = math.ceil(max(lengths) / _ROUND) * _ROUND
+    tokens = problem.num_samples / problem.mini_batches * float(np.mean(lengths))
+    count = _divisible(tokens / longest)
+    histogram = tuple((float(length), 1.0) for length in sorted(set(np.round(lengths))))
+    workload = Workload(
+        global_batch_size=count,
+        sequence_length=longest,
+        precision=problem.precision,
+        sequences=Sequences(kind="packed", packing="concatenated", histogram=histogram),
+    )
+    return workload, tokens / (count * longest)
+
+
+def total_lengths(problem: RlProblem) -> list[float]:
+    """Tokens of samples, prompt and response, in equal steps of probability."""
+    responses = np.array(problem.response_tokens.lengths(_STEPS))
+    if problem.longest_response is not None:
+        responses = np.minimum(responses, problem.longest_response)
+    prompt = float(np.mean(problem.prompt_tokens.lengths(_STEPS)))
+    turns = problem.turns
+    tools = (turns.mean - 1) * turns.tool_tokens if turns else 0.0
+    return [max(1.0, round(float(each))) for each in responses + prompt + tools]
+
+
+def trainer_problem(problem: RlProblem, model: ModelSpec, cluster: Cluster) -> tuple[Problem, float]:
+    """The training question of one role on these devices, and the share of its tokens that are samples."""
+    workload, share = batch_of(problem)
+    asked = problem.constraints
+    constraints = Constraints(backends=asked.backends, pins=asked.trainer_pins)
+    return complete_problem(model, cluster, workload, constraints), share
+
+
+def searched_trainer(problem: RlProblem, model: ModelSpec, cluster: Cluster) -> TrainerTimes | None:
+    """The proved best layout of one role on these devices; None where nothing fits."""
+    asked, share = trainer_problem(problem, model, cluster)
+    try:
+        plan = find_plan(asked, SearchOptions(top_k=0, compare=False))
+    except NoFeasiblePlan:
+        return None
+    return trainer_times(problem, plan, share)
+
+
+def given_trainer(
+    problem: RlProblem, model: ModelSpec, cluster: Cluster, strategy: dict[str, Any], backend: str
+) -> TrainerTimes:
+    """The same of a layout that somebody runs.  Raises FindingsInvalid where its software cannot run it."""
+    asked, share = trainer_problem(problem, model, cluster)
+    constraints = Constraints(backends=(backend,))
+    asked = asked.model_copy(update={"constraints": constraints})
+    chosen, _ = complete_strategy(strategy, cluster.num_devices, asked.workload.global_batch_size)
+    plan = estimate(asked, chosen, None, strategy, launched=True)
+    return trainer_times(problem, plan, share)
+
+
+def trainer_times(problem: RlProblem, plan: Plan, share: float) -> TrainerTimes:
+    """A plan's times in the words of a step of RL.
+
+    A pass forward runs the same micro-batches; it takes the slowest stage's forward time of each, and the bubble of a
+    pipeline that is filled and emptied once: ``(m + pp - 1) f``.
+    """
+    stages = plan.stages
+    slowest_s = max(stage.forward_s for stage in stages)
+    batches = int(plan.strategy["num_microbatches"])
+    forward_s = (batches + len(stages) - 1) * slowest_s * problem.mini_batches
+    weights = max(stage.peak_memory_bytes.weights for stage in stages)
+    bills = [stage.peak_memory_bytes for stage in stages]
+    return TrainerTimes(
+        plan=plan,
+        update_s=plan.step_time_s * share,
+        forward_s=forward_s * share,
+        state_bytes=float(max(bill.weights + bill.gradients + bill.optimizer for bill in bills)),
+        weight_bytes=float(weights),
+        peak_bytes=float(plan.peak_memory_bytes),
+    )
+
+
+def _divisible(count: float) -> int:
+    """Near ``count``, and divisible by as large a power of two as 3 % of rounding allow."""
+    best = max(1, round(count))
+    power = 2
+    while power <= count:
+        rounded = max(1, round(count / power)) * power
+        if abs(rounded - count) > _WORST_ROUNDING * count:
+            break
+        best = rounded
+        power *= 2
+    return best

@@ -1,0 +1,25 @@
+"""The words of RL post-training: algorithms, placements, how far generation may run ahead, stages of a step."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Algorithm = Literal["ppo", "grpo", "dapo", "rloo", "reinforce++", "distillation"]
+Placement = Literal["colocated", "split"]
+"""``colocated``: all devices generate, then all train.  ``split``: some generate while the others train."""
+Synchrony = Literal["synchronous", "one_step_off", "asynchronous"]
+"""``synchronous``: a step trains on samples of its own weights.  ``one_step_off``: on those of the step before, which
+were generated meanwhile.  ``asynchronous``: samples are trained on as they end, up to a bound of staleness."""
+Stage = Literal[
+    "rollout",
+    "reward",
+    "old_log_prob",
+    "reference_log_prob",
+    "values",
+    "critic_update",
+    "actor_update",
+    "weight_sync",
+    "switch",
+    "rollout_wait",
+]
+STAGES: tuple[Stage, ...] = get_args(Stage)
