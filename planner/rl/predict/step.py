@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from planner.rl.predict.replica import EngineTimes
 from planner.rl.predict.rollout import Rollout, rollout
-from planner.rl.predict.samples import Samples, replica_samples
+from planner.rl.predict.samples import replica_samples
 from planner.rl.predict.trainer import TrainerTimes
 from planner.rl.predict.windows import asynchronous_window
 from planner.rl.problem import RlProblem
@@ -68,9 +68,7 @@ def trainer_stages(problem: RlProblem, roles: Roles) -> dict[Stage, float]:
 
 def step(problem: RlProblem, roles: Roles, synchrony: Synchrony, *, colocated: bool) -> RlStep:
     """The step of one deployment."""
-    samples = replica_samples(problem, roles.num_replicas)
-    needed = problem.num_samples / roles.num_replicas
-    once = rollout(problem, samples, roles.engine, needed if problem.over_sampling > 1 else None)
+    once = step_rollout(problem, roles.engine, roles.num_replicas)
     trained = trainer_stages(problem, roles)
     trainer_s = sum(trained.values())
     reward_s = _reward_wait_s(problem)
@@ -78,7 +76,7 @@ def step(problem: RlProblem, roles: Roles, synchrony: Synchrony, *, colocated: b
     if colocated:
         ways["switch"] = roles.switch_s
     if synchrony == "asynchronous":
-        return _asynchronous(problem, roles, samples, once, trained)
+        return _asynchronous(problem, roles, once, trained)
     generated_s = once.seconds + reward_s
     if synchrony == "synchronous":
         seconds = generated_s + trainer_s + sum(ways.values())
@@ -100,10 +98,16 @@ def step(problem: RlProblem, roles: Roles, synchrony: Synchrony, *, colocated: b
     )
 
 
-def _asynchronous(
-    problem: RlProblem, roles: Roles, samples: Samples, once: Rollout, trained: dict[Stage, float]
-) -> RlStep:
+def step_rollout(problem: RlProblem, engine: EngineTimes, num_replicas: int) -> Rollout:
+    """The generation of a step's samples by equal instances, from nothing in flight."""
+    samples = replica_samples(problem, num_replicas)
+    needed = problem.num_samples / num_replicas
+    return rollout(problem, samples, engine, needed if problem.over_sampling > 1 else None)
+
+
+def _asynchronous(problem: RlProblem, roles: Roles, once: Rollout, trained: dict[Stage, float]) -> RlStep:
     trainer_s = sum(trained.values())
+    samples = replica_samples(problem, roles.num_replicas)
     window = asynchronous_window(problem, samples, roles.engine, roles.num_replicas, trainer_s, roles.sync_s)
     stages: dict[Stage, float] = {"rollout_wait": window.wait_s, **trained, "weight_sync": roles.sync_s}
     return RlStep(

@@ -9,6 +9,7 @@ of its step.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from planner.errors import NoFeasiblePlan
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 from planner.question.complete import complete_problem
-from planner.question.problem import Constraints, Problem, Workload
+from planner.question.problem import Constraints, Workload
 from planner.question.sequences import Sequences
 from planner.rl.problem import RlProblem
 from planner.search.estimate import estimate
@@ -30,6 +31,7 @@ from profiles.cluster import Cluster
 _STEPS = 512
 """Lengths that stand for a distribution."""
 _ROUND = 256
+_ALONE = SearchOptions(top_k=0, compare=False)
 _WORST_ROUNDING = 0.03
 
 
@@ -48,12 +50,15 @@ class TrainerTimes:
     peak_bytes: float
 
 
-def batch_of(problem: RlProblem) -> tuple[Workload, float]:
-    """A mini-batch as a workload of packed sequences, and its tokens over those of the workload."""
+def packed_batch(problem: RlProblem, divisor: int | None = None) -> tuple[Workload, float]:
+    """A mini-batch as packed sequences, and its tokens over those of the workload.
+
+    The number of sequences is a multiple of ``divisor``, or near the true one and divisible by a large power of two.
+    """
     lengths = total_lengths(problem)
     longest = math.ceil(max(lengths) / _ROUND) * _ROUND
     tokens = problem.num_samples / problem.mini_batches * float(np.mean(lengths))
-    count = _divisible(tokens / longest)
+    count = _divisible(tokens / longest) if divisor is None else divisor * max(1, round(tokens / longest / divisor))
     histogram = tuple((float(length), 1.0) for length in sorted(set(np.round(lengths))))
     workload = Workload(
         global_batch_size=count,
@@ -61,6 +66,15 @@ def batch_of(problem: RlProblem) -> tuple[Workload, float]:
         precision=problem.precision,
         sequences=Sequences(kind="packed", packing="concatenated", histogram=histogram),
     )
+    return workload, tokens / (count * longest)
+
+
+def padded_batch(problem: RlProblem, length: float, divisor: int) -> tuple[Workload, float]:
+    """The same with one sample a sequence, all of one length; context parallelism cuts these, packed ones it cannot."""
+    tokens = problem.num_samples / problem.mini_batches * float(np.mean(total_lengths(problem)))
+    longest = math.ceil(length / _ROUND) * _ROUND
+    count = divisor * max(1, round(tokens / longest / divisor))
+    workload = Workload(global_batch_size=count, sequence_length=longest, precision=problem.precision)
     return workload, tokens / (count * longest)
 
 
@@ -75,34 +89,37 @@ def total_lengths(problem: RlProblem) -> list[float]:
     return [max(1.0, round(float(each))) for each in responses + prompt + tools]
 
 
-def trainer_problem(problem: RlProblem, model: ModelSpec, cluster: Cluster) -> tuple[Problem, float]:
-    """The training question of one role on these devices, and the share of its tokens that are samples."""
-    workload, share = batch_of(problem)
+def searched_trainer(problem: RlProblem, model: ModelSpec, cluster: Cluster) -> TrainerTimes | None:
+    """The proved best layout of one role on these devices; None where nothing fits.
+
+    Where no layout holds packed sequences, as long as the longest sample, samples of that length are cut by context
+    parallelism instead: their attention is then costed as if all were as long, which is too slow, never too fast.
+    """
     asked = problem.constraints
     constraints = Constraints(backends=asked.backends, pins=asked.trainer_pins)
-    return complete_problem(model, cluster, workload, constraints), share
-
-
-def searched_trainer(problem: RlProblem, model: ModelSpec, cluster: Cluster) -> TrainerTimes | None:
-    """The proved best layout of one role on these devices; None where nothing fits."""
-    asked, share = trainer_problem(problem, model, cluster)
-    try:
-        plan = find_plan(asked, SearchOptions(top_k=0, compare=False))
-    except NoFeasiblePlan:
-        return None
-    return trainer_times(problem, plan, share)
+    longest = max(total_lengths(problem))
+    for workload, share in (packed_batch(problem), padded_batch(problem, longest, 1)):
+        try:
+            plan = find_plan(complete_problem(model, cluster, workload, constraints), _ALONE)
+        except NoFeasiblePlan:
+            continue
+        return trainer_times(problem, plan, share)
+    return None
 
 
 def given_trainer(
-    problem: RlProblem, model: ModelSpec, cluster: Cluster, strategy: dict[str, Any], backend: str
+    problem: RlProblem, model: ModelSpec, cluster: Cluster, strategy: Mapping[str, Any], backend: str
 ) -> TrainerTimes:
     """The same of a layout that somebody runs.  Raises FindingsInvalid where its software cannot run it."""
-    asked, share = trainer_problem(problem, model, cluster)
-    constraints = Constraints(backends=(backend,))
-    asked = asked.model_copy(update={"constraints": constraints})
-    chosen, _ = complete_strategy(strategy, cluster.num_devices, asked.workload.global_batch_size)
-    plan = estimate(asked, chosen, None, strategy, launched=True)
-    return trainer_times(problem, plan, share)
+    axes = {name: int(strategy.get(name, 1)) for name in ("tp", "cp", "pp", "micro_batch_size")}
+    ranks = cluster.num_devices // (axes["tp"] * axes["cp"] * axes["pp"])
+    divisor = max(1, ranks) * axes["micro_batch_size"]
+    mean = float(np.mean(total_lengths(problem)))
+    packed = axes["cp"] == 1
+    workload, share = packed_batch(problem, divisor) if packed else padded_batch(problem, mean, divisor)
+    asked = complete_problem(model, cluster, workload, Constraints(backends=(backend,)))
+    chosen, _ = complete_strategy(strategy, cluster.num_devices, workload.global_batch_size)
+    return trainer_times(problem, estimate(asked, chosen, None, strategy, launched=True), share)
 
 
 def trainer_times(problem: RlProblem, plan: Plan, share: float) -> TrainerTimes:

@@ -30,20 +30,20 @@ class WayRates:
 FITTED = WayRates(reshard_bytes_per_s=6.0e9, broadcast_bytes_per_s=4.5e9, sharded_bytes_per_s=7.0e9, fixed_s=1.0)
 
 
-def sync_s(method: SyncMethod, model_bytes: float, rollout_shards: int, pool: Pool, rates: WayRates = FITTED) -> float:
+def sync_s(method: SyncMethod, model_bytes: float, shards: int, pool: Pool, rates: WayRates = FITTED) -> float:
     """Seconds until the engines have new weights.
 
-    ``broadcast`` and ``reshard`` pass every tensor whole through every receiver; ``sharded`` only its own part,
-    ``model_bytes / rollout_shards``.
+    ``broadcast`` passes every tensor whole through every receiver; ``reshard`` and ``sharded`` only what a device of
+    the engines holds, ``model_bytes / shards``.
     """
-    nic = pool.nic_bandwidth_bytes_per_s * max(1, pool.nics_per_node) / pool.devices_per_node
-    fast = pool.scale_up.bandwidth_bytes_per_s
-    if method == "reshard":
-        return rates.fixed_s + model_bytes / min(rates.reshard_bytes_per_s, fast)
-    link = nic or fast
+    node = pool.nic_bandwidth_bytes_per_s * max(1, pool.nics_per_node) / pool.devices_per_node
+    link = node or pool.scale_up.bandwidth_bytes_per_s
     if method == "broadcast":
         return rates.fixed_s + model_bytes / min(rates.broadcast_bytes_per_s, link)
-    return rates.fixed_s + model_bytes / rollout_shards / min(rates.sharded_bytes_per_s, link)
+    held = model_bytes / shards
+    if method == "reshard":
+        return rates.fixed_s + held / min(rates.reshard_bytes_per_s, pool.scale_up.bandwidth_bytes_per_s)
+    return rates.fixed_s + held / min(rates.sharded_bytes_per_s, link)
 
 
 def switch_s(state_bytes: float, pool: Pool) -> float:
