@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from planner.rl.words import Placement, Synchrony
+from planner.rl.words import Placement, Synchrony, Trainer
 from planner.serving.layout import Formats, InstanceGroup
 from profiles.document import Document
 
@@ -18,7 +18,7 @@ all, or each part from where it is to where it is needed."""
 class TrainerLayout(Document):
     """The trainer's devices, its software and its strategy."""
 
-    backend: str
+    trainer: Trainer
     num_devices: int = Field(gt=0)
     strategy: dict[str, Any]
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from planner.model.spec import ModelSpec
 from planner.question.sequences import Sequences
-from planner.rl.words import Algorithm, Placement, Synchrony
+from planner.rl.words import TRAINERS, Algorithm, Placement, Synchrony, Trainer
 from profiles.cluster import Cluster
 from profiles.document import Document
 
@@ -49,7 +49,7 @@ class RlConstraints(Document):
 
     placements: tuple[Placement, ...] = Field(default=("colocated", "split"), min_length=1)
     synchrony: tuple[Synchrony, ...] = Field(default=("synchronous",), min_length=1)
-    backends: tuple[str, ...] = Field(default=("megatron",), min_length=1, description="software that trains")
+    trainers: tuple[Trainer, ...] = Field(default=TRAINERS, min_length=1, description="software that may train")
     trainer_pins: dict[str, int | str | bool] = Field(default_factory=dict)
     rollout_pins: dict[str, int] = Field(default_factory=dict, description="tp, pp, ep of the engines")
     partial_rollout: bool = Field(default=True, description="asynchronous: samples go on under new weights")

@@ -10,6 +10,8 @@ Placement = Literal["colocated", "split"]
 Synchrony = Literal["synchronous", "one_step_off", "asynchronous"]
 """``synchronous``: a step trains on samples of its own weights.  ``one_step_off``: on those of the step before, which
 were generated meanwhile.  ``asynchronous``: samples are trained on as they end, up to a bound of staleness."""
+Trainer = Literal["fsdp2", "megatron"]
+"""Software that trains the actor: PyTorch's FSDP2 around the module of transformers, or Megatron-Core."""
 Stage = Literal[
     "rollout",
     "reward",
@@ -22,4 +24,5 @@ Stage = Literal[
     "switch",
     "rollout_wait",
 ]
+TRAINERS: tuple[Trainer, ...] = get_args(Trainer)
 STAGES: tuple[Stage, ...] = get_args(Stage)

@@ -22,12 +22,21 @@ from planner.question.complete import complete_problem
 from planner.question.problem import Constraints, Workload
 from planner.question.sequences import Sequences
 from planner.rl.problem import RlProblem
+from planner.rl.words import Trainer
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.strategy.text import complete_strategy
 from profiles.cluster import Cluster
 
+SOFTWARE: Mapping[Trainer, tuple[str, dict[str, int | str | bool]]] = {
+    "megatron": ("megatron", {}),
+    "fsdp2": ("unrestricted", {"tp": 1, "pp": 1, "ep": 1, "zero_stage": 3, "recompute": "full"}),
+}
+"""Back-end of training plans whose physics and space a trainer has, and what it does not leave open.  FSDP2 around
+transformers' modules packs samples and cuts them by Ulysses, which no back-end that files are written for does: it has
+the neutral physics, parameters sharded over all devices and checkpointing of every layer (verl
+``trainer/config/engine/fsdp.yaml``, ``model/hf_model.yaml``: ``enable_gradient_checkpointing: true``)."""
 _STEPS = 512
 """Lengths that stand for a distribution."""
 _ROUND = 256
@@ -39,6 +48,7 @@ _WORST_ROUNDING = 0.03
 class TrainerTimes:
     """One role of the trainer on its devices."""
 
+    trainer: Trainer
     plan: Plan
     update_s: float
     """One mini-batch: forward, backward, optimizer."""
@@ -90,25 +100,30 @@ def total_lengths(problem: RlProblem) -> list[float]:
 
 
 def searched_trainer(problem: RlProblem, model: ModelSpec, cluster: Cluster) -> TrainerTimes | None:
-    """The proved best layout of one role on these devices; None where nothing fits.
+    """The fastest of the proved best layouts of each software for one role on these devices; None where nothing fits.
 
     Where no layout holds packed sequences, as long as the longest sample, samples of that length are cut by context
     parallelism instead: their attention is then costed as if all were as long, which is too slow, never too fast.
     """
-    asked = problem.constraints
-    constraints = Constraints(backends=asked.backends, pins=asked.trainer_pins)
+    found = [_searched(problem, model, cluster, trainer) for trainer in problem.constraints.trainers]
+    return min((each for each in found if each), key=lambda each: each.update_s, default=None)
+
+
+def _searched(problem: RlProblem, model: ModelSpec, cluster: Cluster, trainer: Trainer) -> TrainerTimes | None:
+    backend, held = SOFTWARE[trainer]
+    constraints = Constraints(backends=(backend,), pins={**held, **problem.constraints.trainer_pins})
     longest = max(total_lengths(problem))
     for workload, share in (packed_batch(problem), padded_batch(problem, longest, 1)):
         try:
             plan = find_plan(complete_problem(model, cluster, workload, constraints), _ALONE)
         except NoFeasiblePlan:
             continue
-        return trainer_times(problem, plan, share)
+        return trainer_times(problem, plan, share, trainer)
     return None
 
 
 def given_trainer(
-    problem: RlProblem, model: ModelSpec, cluster: Cluster, strategy: Mapping[str, Any], backend: str
+    problem: RlProblem, model: ModelSpec, cluster: Cluster, strategy: Mapping[str, Any], trainer: Trainer
 ) -> TrainerTimes:
     """The same of a layout that somebody runs.  Raises FindingsInvalid where its software cannot run it."""
     axes = {name: int(strategy.get(name, 1)) for name in ("tp", "cp", "pp", "micro_batch_size")}
@@ -117,12 +132,12 @@ def given_trainer(
     mean = float(np.mean(total_lengths(problem)))
     packed = axes["cp"] == 1
     workload, share = packed_batch(problem, divisor) if packed else padded_batch(problem, mean, divisor)
-    asked = complete_problem(model, cluster, workload, Constraints(backends=(backend,)))
+    asked = complete_problem(model, cluster, workload, Constraints(backends=(SOFTWARE[trainer][0],)))
     chosen, _ = complete_strategy(strategy, cluster.num_devices, workload.global_batch_size)
-    return trainer_times(problem, estimate(asked, chosen, None, strategy, launched=True), share)
+    return trainer_times(problem, estimate(asked, chosen, None, strategy, launched=True), share, trainer)
 
 
-def trainer_times(problem: RlProblem, plan: Plan, share: float) -> TrainerTimes:
+def trainer_times(problem: RlProblem, plan: Plan, share: float, trainer: Trainer) -> TrainerTimes:
     """A plan's times in the words of a step of RL.
 
     A pass forward runs the same micro-batches; it takes the slowest stage's forward time of each, and the bubble of a
@@ -135,6 +150,7 @@ def trainer_times(problem: RlProblem, plan: Plan, share: float) -> TrainerTimes:
     weights = max(stage.peak_memory_bytes.weights for stage in stages)
     bills = [stage.peak_memory_bytes for stage in stages]
     return TrainerTimes(
+        trainer=trainer,
         plan=plan,
         update_s=plan.step_time_s * share,
         forward_s=forward_s * share,

@@ -15,6 +15,7 @@ from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
 from planner.rl.deployment import RlDeployment, SyncMethod, TrainerLayout
 from planner.rl.plan import RankedRl, RlPlan, RlPrediction
+from planner.rl.predict.part import cluster_part
 from planner.rl.predict.replica import EngineTimes
 from planner.rl.predict.step import RlStep, Roles, step, step_rollout
 from planner.rl.predict.trainer import TrainerTimes, searched_trainer, total_lengths
@@ -22,7 +23,6 @@ from planner.rl.predict.weight_way import switch_s, sync_s
 from planner.rl.problem import RlProblem
 from planner.rl.search.divisions import Division, LeastWork, divisions, least_work
 from planner.serving.layout import InstanceGroup, InstanceLayout
-from profiles.scaling import scale_cluster
 
 MOST_SHOWN = 8
 BYTES_A_WEIGHT = 2.0
@@ -44,7 +44,7 @@ class _Search:
         """The proved layout of one role on so many devices, asked once."""
         key = (devices, model.name)
         if key not in self.trainers:
-            cluster = scale_cluster(self.problem.cluster, devices)
+            cluster = cluster_part(self.problem.cluster, devices)
             self.trainers[key] = searched_trainer(self.problem, model, cluster)
         return self.trainers[key]
 
@@ -177,7 +177,7 @@ def _ranked(  # the parts of a ranked deployment
     played: RlStep,
 ) -> RankedRl:
     plan = actor.plan
-    layout = TrainerLayout(backend=plan.backend, num_devices=division.trainer_devices, strategy=plan.strategy)
+    layout = TrainerLayout(trainer=actor.trainer, num_devices=division.trainer_devices, strategy=plan.strategy)
     deployment = RlDeployment(
         placement=division.placement,
         synchrony=division.synchrony,
