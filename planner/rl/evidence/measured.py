@@ -41,6 +41,10 @@ SAME_SHAPE = (
 )
 """Names whose language model has the shapes of another one: base of Qwen2.5-Math, decoder of Qwen3-VL; OpenRLHF's
 sizes are LLaMA-2's by its text."""
+USUAL_SAMPLES = "16"
+"""Samples of a prompt where a source states none (verl's DAPO scripts)."""
+_OLD_PASSES = ("old_log_prob", "log_prob", "log_probs")
+"""Stages that say that the trainer computes log-probabilities again; a run without them takes the engines'."""
 _FIRST_NUMBER = re.compile(r"\d+(\.\d+)?")
 _SPLIT = re.compile(r"(?P<rollout>\d+) rollout \+ (?P<train>\d+) train|(?P<first>\d+)\s*\+\s*(?P<second>\d+)")
 _TRAIN_FIRST = re.compile(r"(?P<train>\d+) train\w* \+ (?P<rollout>\d+) rollout")
@@ -181,7 +185,9 @@ def _run(key: tuple[str, ...], rows: list[Mapping[str, str]]) -> MeasuredStep:
             longest,
             constraints,
             prompts=prompts,
-            samples_per_prompt=int(float((_FIRST_NUMBER.search(first["samples_per_prompt"]) or ["1"])[0])),
+            samples_per_prompt=int(float((_FIRST_NUMBER.search(first["samples_per_prompt"]) or [USUAL_SAMPLES])[0])),
+            old_log_prob=not stages.keys().isdisjoint(_OLD_PASSES),
+            reference="ref_log_prob" in stages,
             mini_batches=max(1, prompts // int(float(batch[0]))) if batch else 1,
             staleness=float(staleness["part"]) if staleness and synchrony == "asynchronous" else 0.0,
             turns=turns,
