@@ -46,6 +46,7 @@ class InstanceTimes:
     """Chunks that the token budget of a rank holds."""
     passes: float
     """Iterations from a request's first token to its last."""
+    output_tokens: float
     sequences: Array
     decode: Array
     one_prompt: Array
@@ -63,7 +64,8 @@ class InstanceTimes:
 
     def prompt_s(self, chunks: Array, sequences: Array) -> Array:
         """An iteration that reads ``chunks`` (at least 1) of prompts, spread over the ranks; it lasts as its busiest
-        rank, and work that all ranks share grows with the ranks that read."""
+        rank, and work that all ranks share grows with the ranks that read.
+        """
         one, each, full = (self.at(curve, sequences) for curve in (self.one_prompt, self.prompt_each, self.full))
         readers = np.clip(chunks, 1.0, self.ranks)
         seconds = one + (readers - 1) / max(self.ranks - 1, 1) * (each - one)
@@ -125,6 +127,7 @@ def instance_times(
         chunks=chunks,
         prompts_at_once=most,
         passes=max(sizes.output_tokens - 1, 0.0) / accepted_tokens(drafted, acceptance),
+        output_tokens=sizes.output_tokens,
         sequences=sequences,
         decode=decode + host,
         one_prompt=one + host,

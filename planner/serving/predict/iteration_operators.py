@@ -78,7 +78,8 @@ class State:
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A collective over ``num_devices``, whose tensor grows with the rows of all attention data-parallel ranks, or of
-    one."""
+    one.
+    """
 
     operation: CollectiveName
     bytes_a_row: float
@@ -188,7 +189,7 @@ def _operator(operator: Operator, layer: LayerSpec, layout: InstanceLayout, form
 def routed_experts(operator: Operator, layer: LayerSpec, layout: InstanceLayout) -> Experts:
     """The routed experts of a layer, as the kernel tables name them; ``operator`` is their input projection."""
     moe = layer.moe
-    assert moe is not None  # noqa: S101  # grouped matmuls are a mixture's
+    assert moe is not None  # grouped matmuls are a mixture's
     return Experts(
         hidden_size=operator.in_features,
         ffn_hidden_size=moe.expert_intermediate_size,
@@ -201,7 +202,8 @@ def routed_experts(operator: Operator, layer: LayerSpec, layout: InstanceLayout)
 
 def _collectives(model: ModelSpec, layer: LayerSpec, layout: InstanceLayout, expert_exchange: str | None) -> list[Work]:
     """After attention: a sum over tp.  After the MLP: the same.  Experts of several attention ranks: their tokens are
-    gathered before and reduce-scattered behind (or sent by an all-to-all kernel of its own)."""
+    gathered before and reduce-scattered behind (or sent by an all-to-all kernel of its own).
+    """
     width = model.hidden_size * ACTIVATION_BYTES
     works: list[Work] = []
     mixes = layer.attention.kind != "none"

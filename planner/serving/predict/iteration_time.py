@@ -69,15 +69,37 @@ class _Counted:
     all_prompt_tokens: Array
 
 
+@dataclass(frozen=True, slots=True)
+class Links:
+    """How devices are joined: scale-up domains of ``domain`` devices, and each device's part of the network above."""
+
+    domain: int
+    network_bytes_per_s: float
+    network_latency_s: float
+
+    def collective_s(self, kernels: KernelTimes, work: Exchange, moved: Array) -> Array:
+        """A collective inside a domain as measured; over several, first inside, then each device's share above.
+
+        Above, a ring over the domains: ``(domains - 1) / domains`` of the share once, of a sum twice.
+        """
+        inside = min(work.num_devices, self.domain)
+        seconds = kernels.collective_s(work.operation, moved, inside)
+        domains = -(-work.num_devices // self.domain)
+        if domains == 1:
+            return seconds
+        times = 2 if work.operation == "all_reduce" else 1
+        share = moved / inside * times * (domains - 1) / domains
+        return seconds + share / self.network_bytes_per_s + times * (domains - 1) * self.network_latency_s
+
+
 class IterationTimes:
     """Times of the iterations of one instance."""
 
     def __init__(
-        self, operators: IterationOperators, kernels: KernelTimes, cache_format: CacheFormat, devices_per_node: int
+        self, operators: IterationOperators, kernels: KernelTimes, cache_format: CacheFormat, links: Links
     ) -> None:
-        """``devices_per_node``: devices of one scale-up domain."""
         self.operators, self.kernels = operators, kernels
-        self._cache_format, self._devices_per_node = cache_format, devices_per_node
+        self._cache_format, self._links = cache_format, links
         self._matmuls: dict[str, list[tuple[Matmul, int]]] = defaultdict(list)
         for work, count in operators.times:
             if isinstance(work, Matmul):
@@ -167,7 +189,7 @@ class IterationTimes:
             low_latency = bool(np.max(counted.all_prompt_tokens, initial=0.0) <= 0)
             seconds = sum(
                 self.kernels.expert_exchange_s(
-                    phase, np.maximum(tokens, 1), work.experts, self._devices_per_node, low_latency=low_latency
+                    phase, np.maximum(tokens, 1), work.experts, self._links.domain, low_latency=low_latency
                 )
                 for phase in ("dispatch", "combine")
             )
@@ -176,7 +198,7 @@ class IterationTimes:
         if work.of_all_ranks:  # every rank's part is as large as the busiest one's: collectives are padded to it
             rows = rows * layout.attention_dp * layout.cp
         moved = np.maximum(rows, 1) * work.bytes_a_row
-        return _where(rows, self.kernels.collective_s(work.operation, moved, work.num_devices))
+        return _where(rows, self._links.collective_s(self.kernels, work, moved))
 
     def _pass_s(self, counted: _Counted) -> Array:
         passes = [(work, count) for work, count in self.operators.times if isinstance(work, Pass)]
