@@ -192,6 +192,8 @@ def _run(key: tuple[str, ...], rows: list[Mapping[str, str]]) -> MeasuredStep:
             staleness=float(staleness["part"]) if staleness and synchrony == "asynchronous" else 0.0,
             turns=turns,
         )
+    if "ARTIFICIAL reward delay" in first["notes"]:
+        why = why or "an artificial delay of rewards, which the step waits for"
     if "step" not in stages and not why:
         why = "no time of the whole step"
     return MeasuredStep(

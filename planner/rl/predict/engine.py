@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.spec import ModelSpec
+from planner.rl.predict.software import fitted_factors
 from planner.rl.predict.trainer import total_lengths
 from planner.rl.problem import RlProblem
 from planner.serving.engines.vllm.behaviour import BEHAVIOUR
@@ -81,9 +82,10 @@ def _times_of(
     running, contexts = np.meshgrid(_RUNNING, _CONTEXTS, indexing="ij")
     seconds = times.seconds(Batch(sequences=running.ravel(), context=contexts.ravel())).reshape(running.shape)
     host: NDArray[np.float64] = BEHAVIOUR.host_s + BEHAVIOUR.host_s_a_sequence * running
-    grid = seconds * BEHAVIOUR.decode_factor + host
+    factor = fitted_factors().rollout
+    grid = (seconds * BEHAVIOUR.decode_factor + host) * factor
     prompt = times.seconds(Batch(prompts=np.array([4.0]), prompt_tokens=np.array([_PROMPT])))
-    per_token = float(prompt[0]) * BEHAVIOUR.prompt_factor / (4.0 * _PROMPT)
+    per_token = float(prompt[0]) * BEHAVIOUR.prompt_factor * factor / (4.0 * _PROMPT)
     return tuple(tuple(float(each) for each in row) for row in grid), per_token
 
 

@@ -18,10 +18,15 @@ STRIDE = 256.0
 class EngineTimes(Protocol):
     """What one instance takes, seconds."""
 
-    max_running: int
-    """Samples that run at once at most."""
-    cache_tokens: float
-    """Tokens whose keys and values it holds."""
+    @property
+    def max_running(self) -> int:
+        """Samples that run at once at most."""
+        ...
+
+    @property
+    def cache_tokens(self) -> float:
+        """Tokens whose keys and values it holds."""
+        ...
 
     def decode_s(self, running: float, context: float) -> float:
         """One iteration of ``running`` samples with ``context`` tokens each on average."""

@@ -21,6 +21,7 @@ from planner.plan.plan import Plan
 from planner.question.complete import complete_problem
 from planner.question.problem import Constraints, Workload
 from planner.question.sequences import Sequences
+from planner.rl.predict.software import fitted_factors
 from planner.rl.problem import RlProblem
 from planner.rl.words import Trainer
 from planner.search.estimate import estimate
@@ -147,6 +148,7 @@ def trainer_times(problem: RlProblem, plan: Plan, share: float, trainer: Trainer
     slowest_s = max(stage.forward_s for stage in stages)
     batches = int(plan.strategy["num_microbatches"])
     forward_s = (batches + len(stages) - 1) * slowest_s * problem.mini_batches
+    share *= fitted_factors().trainer
     weights = max(stage.peak_memory_bytes.weights for stage in stages)
     bills = [stage.peak_memory_bytes for stage in stages]
     return TrainerTimes(
