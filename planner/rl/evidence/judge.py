@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
 from planner.rl.deployment import SyncMethod
-from planner.rl.evidence.measured import MeasuredStep
+from planner.rl.evidence.measured import MeasuredStep, responses
 from planner.rl.predict.part import cluster_part
 from planner.rl.predict.step import RlStep, step
 from planner.rl.predict.trainer import TrainerTimes, given_trainer, searched_trainer
@@ -26,6 +26,8 @@ from profiles.validation import FindingsInvalid
 
 TIE = 0.05
 FIT_SHARE = 0.3
+ROUNDS = 2
+"""Of inferring a mean: the update is nearly linear in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,42 @@ def fitted(run: MeasuredStep) -> bool:
 
 
 def judged(runs: Iterable[MeasuredStep], engine: EngineMaker) -> list[JudgedStep]:
-    """Every run that can be asked, predicted as it was run."""
-    return [_judged(run, engine) for run in runs]
+    """Every run that can be asked, predicted as it was run.
+
+    Where a group states no mean response, it is inferred from its colocated run: the mean with which the predicted
+    update takes as long as the measured one.  Only the order of such a group is judged.
+    """
+    runs = list(runs)
+    means = {run.group: inferred_mean(run) for run in runs if _is_baseline(run)}
+    return [_judged(_with_mean(run, means.get(run.group)), engine) for run in runs]
+
+
+def _is_baseline(run: MeasuredStep) -> bool:
+    asked = run.problem is not None and not run.left_out and not run.times_can_be_judged
+    return asked and run.placement == "colocated" and "actor_update" in run.stages_s
+
+
+def inferred_mean(run: MeasuredStep) -> float | None:
+    """Mean response of a colocated run whose update was measured; None where no layout fits."""
+    mean = run.problem.response_tokens.mean if run.problem else None
+    for _ in range(ROUNDS):
+        asked = _with_mean(run, mean).problem
+        assert asked is not None
+        assert mean is not None
+        trainer = _trainer(run, asked)
+        if trainer is None:
+            return None
+        predicted_s = trainer.update_s * asked.mini_batches * asked.epochs
+        mean *= run.stages_s["actor_update"] / predicted_s
+    return mean
+
+
+def _with_mean(run: MeasuredStep, mean: float | None) -> MeasuredStep:
+    if mean is None or run.problem is None or run.times_can_be_judged:
+        return run
+    longest = run.problem.longest_response
+    lengths = responses(mean, longest, run.problem.num_samples)
+    return replace(run, problem=run.problem.model_copy(update={"response_tokens": lengths}))
 
 
 def verdict(steps: Sequence[JudgedStep]) -> Verdict:

@@ -91,6 +91,20 @@ def read_measured(text: str, where: str) -> list[MeasuredStep]:
     )
 
 
+def responses(mean: float, longest: int | None, samples: int) -> Sequences:
+    """Lengths of responses of which a mean and a limit are known: log-normal, and the longest of a step at the limit.
+
+    Reasoning models run into their limit (verl ``overlong_buffer``, NeMo-RL ``reward_shaping`` are made for that).
+    Exponential without a limit, or where no such distribution has this mean.
+    """
+    if longest is not None and mean < longest:
+        try:
+            return Sequences(kind="padded", mean=mean, percentiles=((100.0 * (1.0 - 0.5 / max(samples, 2)), longest),))
+        except ValueError:
+            pass
+    return Sequences(kind="padded", mean=min(mean, longest or mean))
+
+
 def plain_row(cells: Mapping[str, str]) -> TruthRow:
     """A row of training runs from the few cells that are known."""
     given: dict[str, Any] = {"line": 0}
@@ -118,7 +132,7 @@ def _whole(cells: Mapping[str, str]) -> MeasuredStep:
     longest = TRAIN_MAX.search(notes)
     assert layout is not None
     limit = int(longest["tokens"].replace(",", "")) if longest else 4096
-    assumed = ["prompts of 200 tokens", "responses exponentially distributed"]
+    assumed = ["prompts of 200 tokens", "the longest response of a step at the limit"]
     assumed += ["half of the devices generate"] if off else []
     samples = row.gbs or 1
     synchrony: Synchrony = "one_step_off" if off else "synchronous"
@@ -134,7 +148,7 @@ def _whole(cells: Mapping[str, str]) -> MeasuredStep:
     strategy = {name: cells[name] for name in ("tp", "pp", "cp", "ep") if cells.get(name)}
     return MeasuredStep(
         id=cells["id"],
-        group=f"{cells['model']} {cells['device']} {devices}",
+        group=f"{cells['id'].rpartition('-')[0]} {cells['model']} {cells['device']} {devices}",
         source=cells["source"],
         problem=problem,
         placement="split" if off else "colocated",
@@ -277,7 +291,7 @@ def _problem(
         actor=model,
         cluster=cluster,
         prompt_tokens=Sequences(kind="padded", histogram=((USUAL_PROMPT, 1.0),)),
-        response_tokens=Sequences(kind="padded", mean=mean),
+        response_tokens=responses(mean, longest, samples),
         longest_response=longest,
         constraints=constraints,
         **sizes,
