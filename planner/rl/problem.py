@@ -55,14 +55,10 @@ class RlConstraints(Document):
     partial_rollout: bool = Field(default=True, description="asynchronous: samples go on under new weights")
 
 
-class RlProblem(Document):
-    """One complete question: a step samples ``prompts * samples_per_prompt`` responses and trains on all of them."""
+class RlQuestion(Document):
+    """What a step samples and trains on: ``prompts * samples_per_prompt`` responses, and all of them are trained on."""
 
-    schema_version: Literal[1] = 1
-    actor: ModelSpec
-    cluster: Cluster
     algorithm: Algorithm = "grpo"
-    critic: ModelSpec | None = None
     reference: bool = Field(default=True, description="whether a frozen reference gives log-probabilities too")
     old_log_prob: bool = Field(default=True, description="whether the trainer computes them again before the update")
     reward: Reward = Reward()
@@ -80,6 +76,30 @@ class RlProblem(Document):
     precision: Literal["bf16", "fp16", "fp8"] = "bf16"
     constraints: RlConstraints = RlConstraints()
 
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.num_samples % self.mini_batches:
+            raise ValueError(f"mini_batches = {self.mini_batches} does not divide {self.num_samples} samples of a step")
+        if "asynchronous" not in self.constraints.synchrony and self.staleness:
+            raise ValueError("staleness is about asynchronous steps: allow them in constraints.synchrony")
+        if self.constraints.placements == ("colocated",) and "synchronous" not in self.constraints.synchrony:
+            raise ValueError("colocated steps are synchronous: allow that, or split placements")
+        return self
+
+    @property
+    def num_samples(self) -> int:
+        """Responses that a step trains on."""
+        return self.prompts * self.samples_per_prompt
+
+
+class RlProblem(RlQuestion):
+    """One complete question."""
+
+    schema_version: Literal[1] = 1
+    actor: ModelSpec
+    cluster: Cluster
+    critic: ModelSpec | None = Field(default=None, description="ppo only; none = as large as the actor")
+
     @model_validator(mode="before")
     @classmethod
     def _critic_of_ppo(cls, data: Any) -> Any:
@@ -89,16 +109,9 @@ class RlProblem(Document):
         return data
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _critic_of_no_other(self) -> Self:
         if self.critic is not None and self.algorithm != "ppo":
             raise ValueError(f"only ppo has a critic, not {self.algorithm}")
-        if self.num_samples % self.mini_batches:
-            raise ValueError(f"mini_batches = {self.mini_batches} does not divide {self.num_samples} samples of a step")
-        if "asynchronous" not in self.constraints.synchrony and self.staleness:
-            raise ValueError("staleness is about asynchronous steps: allow them in constraints.synchrony")
+        if len(self.cluster.pools) > 1:
+            raise ValueError("a cluster of one pool: devices of several kinds are not divided yet")
         return self
-
-    @property
-    def num_samples(self) -> int:
-        """Responses that a step trains on."""
-        return self.prompts * self.samples_per_prompt

@@ -12,13 +12,11 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 
-from planner.rl.evidence.judge import JudgedStep, judged
+from planner.rl.evidence.judge import FITTED_ON, JudgedStep, judged
 from planner.rl.evidence.measured import read_measured
 from planner.rl.predict.engine import served_engine
 from planner.rl.predict.software import SoftwareFactors, fitted_factors
 
-FITTED_ON = "nemorl-v0.4"
-"""Beginning of the ids of the runs that the factors are fitted to."""
 _FACTORS = tuple(0.7 + 0.05 * number for number in range(57))
 _WAYS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 

@@ -2,30 +2,29 @@
 
 Order first: pairs of runs of one group whose measured steps differ by more than ``TIE`` count, and a pair is right
 where the predicted steps differ the same way.  Times only where a source states mean lengths, device and layout.
-Sources are split whole between what constants may be fitted on and what is judged.
+The factors of RL's software were fitted to one source (``FITTED_ON``); the others are judged.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
-from planner.rl.deployment import SyncMethod
+from planner.errors import NoFeasiblePlan
 from planner.rl.evidence.measured import MeasuredStep, responses
+from planner.rl.plan import RlPrediction
 from planner.rl.predict.part import cluster_part
-from planner.rl.predict.step import RlStep, step
-from planner.rl.predict.trainer import TrainerTimes, given_trainer, searched_trainer
-from planner.rl.problem import RlProblem
+from planner.rl.predict.trainer import searched_trainer
 from planner.rl.search.divisions import Division
-from planner.rl.search.find import EngineMaker, roles_of, rollout_groups
+from planner.rl.search.played import EngineMaker, played
 from profiles.validation import FindingsInvalid
 
 TIE = 0.05
-FIT_SHARE = 0.3
+FITTED_ON = "nemorl-v0.4"
+"""Beginning of the ids of the runs that the factors of RL's software are fitted to: one source, whole."""
 ROUNDS = 2
 """Of inferring a mean: the update is nearly linear in it."""
 
@@ -35,7 +34,7 @@ class JudgedStep:
     """A measured run beside its prediction; None and a reason where there is none."""
 
     run: MeasuredStep
-    predicted: RlStep | None
+    predicted: RlPrediction | None
     reason: str = ""
 
     @property
@@ -43,7 +42,7 @@ class JudgedStep:
         """Predicted step over measured."""
         if self.predicted is None or self.run.step_s is None:
             return None
-        return self.predicted.seconds / self.run.step_s
+        return self.predicted.step_s / self.run.step_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,8 @@ class Verdict:
 
 
 def fitted(run: MeasuredStep) -> bool:
-    """Whether a run's source is of the part that constants may be fitted on: by a hash of the source's name."""
-    digest = hashlib.sha256(run.source.encode()).digest()
-    return digest[0] / 256 < FIT_SHARE
+    """Whether the factors of RL's software were fitted to this run."""
+    return run.id.startswith(FITTED_ON)
 
 
 def judged(runs: Iterable[MeasuredStep], engine: EngineMaker) -> list[JudgedStep]:
@@ -87,7 +85,7 @@ def inferred_mean(run: MeasuredStep) -> float | None:
         asked = _with_mean(run, mean).problem
         assert asked is not None
         assert mean is not None
-        trainer = _trainer(run, asked)
+        trainer = searched_trainer(asked, asked.actor, cluster_part(asked.cluster, run.trainer_devices))
         if trainer is None:
             return None
         predicted_s = trainer.update_s * asked.mini_batches * asked.epochs
@@ -121,33 +119,12 @@ def _judged(run: MeasuredStep, engine: EngineMaker) -> JudgedStep:
     problem = run.problem
     if problem is None or run.left_out:
         return JudgedStep(run, None, run.left_out or "no question")
-    try:
-        actor = _trainer(run, problem)
-    except FindingsInvalid as error:
-        return JudgedStep(run, None, f"the trainer's layout: {error.what}")
-    if actor is None:
-        return JudgedStep(run, None, "no layout of the trainer fits")
-    colocated = run.placement == "colocated"
     division = Division(run.placement, run.synchrony, run.trainer_devices, run.rollout_devices)
-    method: SyncMethod = "reshard" if colocated else "sharded"
-    best: RlStep | None = None
-    for group in rollout_groups(problem, run.rollout_devices):
-        if run.rollout_tp not in (None, group.layout.num_devices):
-            continue
-        times = engine(problem, group, 0.0)
-        if times is None:
-            continue
-        roles = roles_of(problem, division, actor, None, times, group, method)
-        played = step(problem, roles, run.synchrony, colocated=colocated)
-        best = played if best is None or played.seconds < best.seconds else best
-    return JudgedStep(run, best, "" if best else "no layout of the engines has room")
-
-
-def _trainer(run: MeasuredStep, problem: RlProblem) -> TrainerTimes | None:
-    cluster = cluster_part(problem.cluster, run.trainer_devices)
-    if run.strategy is None:
-        return searched_trainer(problem, problem.actor, cluster)
-    return given_trainer(problem, problem.actor, cluster, run.strategy, problem.constraints.trainers[0])
+    try:
+        found = played(problem, division, engine, rollout_tp=run.rollout_tp, strategy=run.strategy)
+    except (FindingsInvalid, NoFeasiblePlan) as error:
+        return JudgedStep(run, None, error.what)
+    return JudgedStep(run, found.prediction)
 
 
 def _pairs(steps: Sequence[JudgedStep]) -> Iterable[tuple[JudgedStep, JudgedStep]]:
@@ -167,4 +144,4 @@ def _right(one: JudgedStep, other: JudgedStep) -> bool:
     measured = (one.run.step_s or 0.0) - (other.run.step_s or 0.0)
     assert one.predicted is not None
     assert other.predicted is not None
-    return measured * (one.predicted.seconds - other.predicted.seconds) > 0
+    return measured * (one.predicted.step_s - other.predicted.step_s) > 0

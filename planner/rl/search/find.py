@@ -7,27 +7,22 @@ engines' layouts on the other, has a shorter step *in the model of ``planner.rl.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from planner.errors import NoFeasiblePlan
-from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
-from planner.rl.deployment import RlDeployment, SyncMethod, TrainerLayout
-from planner.rl.plan import RankedRl, RlPlan, RlPrediction
+from planner.rl.plan import RankedRl, RlPlan
 from planner.rl.predict.part import cluster_part
 from planner.rl.predict.replica import EngineTimes
-from planner.rl.predict.step import RlStep, Roles, step, step_rollout
-from planner.rl.predict.trainer import TrainerTimes, searched_trainer, total_lengths
-from planner.rl.predict.weight_way import switch_s, sync_s
+from planner.rl.predict.step import step_rollout
+from planner.rl.predict.trainer import TrainerTimes, searched_trainer
 from planner.rl.problem import RlProblem
 from planner.rl.search.divisions import Division, LeastWork, divisions, least_work
-from planner.serving.layout import InstanceGroup, InstanceLayout
+from planner.rl.search.played import EngineMaker, held_bytes, ranked, rollout_groups
+from planner.serving.layout import InstanceGroup
 
 MOST_SHOWN = 8
-BYTES_A_WEIGHT = 2.0
-EngineMaker = Callable[[RlProblem, InstanceGroup, float], EngineTimes | None]
-"""(question, group, bytes of a device that are not free for the engine) -> times, or None where it has no room."""
 
 
 @dataclass(slots=True)
@@ -77,19 +72,14 @@ class _Search:
         if actor is None or (problem.critic is not None and critic is None):
             return
         self.evaluated += 1
-        colocated = division.placement == "colocated"
-        held = 0.0 if problem.trainer_offload or not colocated else actor.state_bytes
-        for group, _, _ in engines:
-            engine = self.engine(problem, group, held)
+        for group, free, _ in engines:
+            held = held_bytes(problem, division, actor)
+            engine = self.engine(problem, group, held) if held else free
             if engine is None:
                 continue
-            method: SyncMethod = "reshard" if colocated else "sharded"
-            roles = roles_of(problem, division, actor, critic, engine, group, method)
-            played = step(problem, roles, division.synchrony, colocated=colocated)
-            ranked = _ranked(problem, division, actor, group, method, played)
-            known = self.best.get(division)
-            if known is None or ranked.prediction.step_s < known.prediction.step_s:
-                self.best[division] = ranked
+            found = ranked(problem, division, actor, critic, group, engine)
+            if division not in self.best or found.prediction.step_s < self.best[division].prediction.step_s:
+                self.best[division] = found
 
 
 def find_rl_plan(problem: RlProblem, engine: EngineMaker, time_limit_s: float | None = None) -> RlPlan:
@@ -114,91 +104,17 @@ def find_rl_plan(problem: RlProblem, engine: EngineMaker, time_limit_s: float | 
     best_s = order[0].prediction.step_s
     first_left_s = waiting[len(waiting) - left][0] if left else best_s
     bound_s = min(best_s, first_left_s)
-    ranked = tuple(each.model_copy(update={"slower_by": each.prediction.step_s / best_s - 1.0}) for each in order)
+    told = tuple(each.model_copy(update={"slower_by": each.prediction.step_s / best_s - 1.0}) for each in order)
     return RlPlan(
         problem=problem,
-        best=ranked[0],
-        runners_up=ranked[1 : 1 + MOST_SHOWN],
+        best=told[0],
+        runners_up=told[1 : 1 + MOST_SHOWN],
         lower_bound_s=bound_s,
         gap=(best_s - bound_s) / best_s,
         num_divisions=len(waiting),
         num_evaluated=found.evaluated,
-        reasons=tuple(reasons(ranked)),
+        reasons=tuple(reasons(told)),
     )
-
-
-def rollout_groups(problem: RlProblem, devices: int) -> Iterator[InstanceGroup]:
-    """Equal engine instances on all of these devices: every tp, with experts whole or spread over it."""
-    pins = problem.constraints.rollout_pins
-    for tp in (1 << bit for bit in range(devices.bit_length())):
-        if devices % tp or ("tp" in pins and pins["tp"] != tp):
-            continue
-        spread = (1, tp) if problem.actor.has_experts and tp > 1 else (1,)
-        for ep in spread:
-            if "ep" in pins and pins["ep"] != ep:
-                continue
-            yield InstanceGroup(num_instances=devices // tp, layout=InstanceLayout(tp=tp, ep=ep))
-
-
-def roles_of(  # noqa: PLR0917  # what a deployment is made of
-    problem: RlProblem,
-    division: Division,
-    actor: TrainerTimes,
-    critic: TrainerTimes | None,
-    engine: EngineTimes,
-    group: InstanceGroup,
-    method: SyncMethod,
-) -> Roles:
-    """What each role takes in one deployment."""
-    pool = problem.cluster.pools[0]
-    model_bytes = BYTES_A_WEIGHT * total_parameters(problem.actor)
-    reference = actor if problem.reference else None
-    moved = actor.state_bytes + (critic.state_bytes if critic else 0.0) + (actor.weight_bytes if reference else 0.0)
-    reward = problem.reward.model
-    reward_s = 0.0 if reward is None else actor.forward_s * total_parameters(reward) / total_parameters(problem.actor)
-    return Roles(
-        actor=actor,
-        critic=critic,
-        reference=reference,
-        reward_model_s=reward_s,
-        engine=engine,
-        num_replicas=group.num_instances,
-        sync_s=sync_s(method, model_bytes, group.layout.num_devices, pool),
-        switch_s=switch_s(moved, pool) if division.placement == "colocated" and problem.trainer_offload else 0.0,
-    )
-
-
-def _ranked(  # the parts of a ranked deployment
-    problem: RlProblem,
-    division: Division,
-    actor: TrainerTimes,
-    group: InstanceGroup,
-    method: SyncMethod,
-    played: RlStep,
-) -> RankedRl:
-    plan = actor.plan
-    layout = TrainerLayout(trainer=actor.trainer, num_devices=division.trainer_devices, strategy=plan.strategy)
-    deployment = RlDeployment(
-        placement=division.placement,
-        synchrony=division.synchrony,
-        trainer=layout,
-        rollout=group,
-        weight_sync=method,
-    )
-    lengths = total_lengths(problem)
-    tokens = problem.num_samples * sum(lengths) / len(lengths)
-    prediction = RlPrediction(
-        step_s=played.seconds,
-        stages_s=dict(played.stages_s.items()),
-        samples_per_s=problem.num_samples / played.seconds,
-        tokens_per_s_per_device=tokens / played.seconds / deployment.num_devices,
-        engines_idle=played.engines_idle,
-        trainer_idle=played.trainer_idle,
-        tail_s=played.rollout.tail_s,
-        mean_running=played.rollout.mean_running,
-        trainer_peak_bytes=actor.peak_bytes,
-    )
-    return RankedRl(deployment=deployment, prediction=prediction)
 
 
 def reasons(ranked: tuple[RankedRl, ...]) -> Iterator[str]:
