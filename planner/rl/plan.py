@@ -8,6 +8,7 @@ from pydantic import Field
 
 from planner.rl.deployment import RlDeployment
 from planner.rl.problem import RlProblem
+from planner.rl.words import Stage
 from profiles.document import Document
 
 
@@ -15,7 +16,7 @@ class RlPrediction(Document):
     """One step of a deployment in steady state."""
 
     step_s: float = Field(gt=0)
-    stages_s: dict[str, float] = Field(description="by stage; those that overlap with others count whole")
+    stages_s: dict[Stage, float] = Field(description="by stage; those that overlap with others count whole")
     samples_per_s: float = Field(gt=0)
     tokens_per_s_per_device: float = Field(gt=0, description="tokens of samples, prompts among them")
     engines_idle: float = Field(ge=0, le=1, description="part of the step in which the engines do nothing")

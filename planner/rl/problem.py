@@ -59,7 +59,11 @@ class RlQuestion(Document):
     """What a step samples and trains on: ``prompts * samples_per_prompt`` responses, and all of them are trained on."""
 
     algorithm: Algorithm = "grpo"
-    reference: bool = Field(default=True, description="whether a frozen reference gives log-probabilities too")
+    reference: bool | None = Field(
+        default=None,
+        description="whether a frozen reference gives log-probabilities too; null = as the algorithm has it (dapo and"
+        " rloo have none)",
+    )
     old_log_prob: bool = Field(default=True, description="whether the trainer computes them again before the update")
     reward: Reward = Reward()
     prompts: int = Field(gt=0, le=MOST_SAMPLES, description="prompts of a step")
@@ -85,6 +89,11 @@ class RlQuestion(Document):
         if self.constraints.placements == ("colocated",) and "synchronous" not in self.constraints.synchrony:
             raise ValueError("colocated steps are synchronous: allow that, or split placements")
         return self
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether a reference runs: DAPO leaves the divergence out (arXiv 2503.14476, 2.3), so does RLOO's baseline."""
+        return self.algorithm not in ("dapo", "rloo") if self.reference is None else self.reference
 
     @property
     def num_samples(self) -> int:

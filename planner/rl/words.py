@@ -25,4 +25,15 @@ Stage = Literal[
     "rollout_wait",
 ]
 TRAINERS: tuple[Trainer, ...] = get_args(Trainer)
-STAGES: tuple[Stage, ...] = get_args(Stage)
+STAGE_WORDS: dict[Stage, str] = {
+    "rollout": "generation",
+    "reward": "rewards",
+    "old_log_prob": "log-probabilities of the actor",
+    "reference_log_prob": "log-probabilities of the reference",
+    "values": "values of the critic",
+    "critic_update": "update of the critic",
+    "actor_update": "update of the actor",
+    "weight_sync": "new weights to the engines",
+    "switch": "the trainer's state to the host and back",
+    "rollout_wait": "the trainer waits for samples",
+}

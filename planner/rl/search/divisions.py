@@ -76,7 +76,7 @@ def least_work(problem: RlProblem) -> LeastWork:
     tokens = problem.num_samples * float(np.mean(lengths))
     prompts = problem.num_samples * float(np.mean(problem.prompt_tokens.lengths(512)))
     weights = float(active_parameters(problem.actor))
-    passes = 1.0 * problem.old_log_prob + 1.0 * problem.reference
+    passes = 1.0 * problem.old_log_prob + 1.0 * problem.has_reference
     trained = 2.0 * weights * tokens * (passes + 3.0 * problem.epochs)
     if problem.critic is not None:
         trained += 2.0 * active_parameters(problem.critic) * tokens * (1.0 + 3.0 * problem.epochs)

@@ -20,6 +20,7 @@ from planner.rl.predict.trainer import TrainerTimes, searched_trainer
 from planner.rl.problem import RlProblem
 from planner.rl.search.divisions import Division, LeastWork, divisions, least_work
 from planner.rl.search.played import EngineMaker, held_bytes, ranked, rollout_groups
+from planner.rl.words import STAGE_WORDS
 from planner.serving.layout import InstanceGroup
 
 MOST_SHOWN = 8
@@ -123,7 +124,7 @@ def reasons(ranked: tuple[RankedRl, ...]) -> Iterator[str]:
     stages = best.prediction.stages_s
     longest = max(stages, key=lambda stage: stages[stage])
     share = stages[longest] / best.prediction.step_s
-    yield f"{longest} is the longest stage: {stages[longest]:.1f} s of {best.prediction.step_s:.1f} s ({share:.0%})"
+    yield f"the longest stage is {STAGE_WORDS[longest]}: {stages[longest]:.1f} s ({share:.0%} of the step)"
     if best.prediction.tail_s > 0.1 * best.prediction.step_s:
         yield (
             f"for {best.prediction.tail_s:.1f} s less than a quarter of an engine's samples still run: the longest"

@@ -11,7 +11,7 @@ from planner.rl.deployment import RlDeployment, SyncMethod, TrainerLayout
 from planner.rl.plan import RankedRl, RlPrediction
 from planner.rl.predict.part import cluster_part
 from planner.rl.predict.replica import EngineTimes
-from planner.rl.predict.step import RlStep, Roles
+from planner.rl.predict.step import RlStep, Roles, step
 from planner.rl.predict.trainer import TrainerTimes, given_trainer, searched_trainer, total_lengths
 from planner.rl.predict.weight_way import switch_s, sync_s
 from planner.rl.problem import RlProblem
@@ -88,7 +88,7 @@ def roles_of(  # noqa: PLR0917  # what a deployment is made of
     """What each role takes in one deployment."""
     pool = problem.cluster.pools[0]
     model_bytes = BYTES_A_WEIGHT * total_parameters(problem.actor)
-    reference = actor if problem.reference else None
+    reference = actor if problem.has_reference else None
     moved = actor.state_bytes + (critic.state_bytes if critic else 0.0) + (actor.weight_bytes if reference else 0.0)
     reward = problem.reward.model
     reward_s = 0.0 if reward is None else actor.forward_s * total_parameters(reward) / total_parameters(problem.actor)
