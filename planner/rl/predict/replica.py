@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 STRIDE = 256.0
+GRAIN = 8.0
+"""Tokens within which samples end together: each is up to so many tokens late, of some hundreds to thousands."""
 
 
 class EngineTimes(Protocol):
@@ -69,6 +71,8 @@ class Replica:
     _context: float = 0.0
     """Sum over running samples of ``before - started_at``: with ``clock`` a sample it is their contexts."""
     _started: int = 0
+    _each_s: float = 1.0
+    """Seconds of an iteration of what runs now."""
 
     @property
     def running(self) -> int:
@@ -98,15 +102,16 @@ class Replica:
         """When the next thing happens; None where nothing is in flight."""
         ends = [self._away[0][0]] if self._away else []
         if self._running:
-            ahead = min(self._running[0].ends_at - self.clock, STRIDE)
-            ends.append(self.now_s + ahead * self._iteration_s())
+            ahead = min(max(self._running[0].ends_at - self.clock, GRAIN), STRIDE)
+            self._each_s = self._iteration_s()
+            ends.append(self.now_s + ahead * self._each_s)
         return min(ends) if ends else None
 
     def advance(self, until_s: float) -> None:
-        """Let time pass, not beyond the next event."""
+        """Let time pass, not beyond the next event, which was asked for just before."""
         passed = max(0.0, until_s - self.now_s)
         if self._running:
-            tokens = passed / self._iteration_s()
+            tokens = passed / self._each_s
             self.clock += tokens
             self.generated += tokens * self.running
             self.busy_s += passed

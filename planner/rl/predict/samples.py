@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.question.sequences import Sequences
 from planner.rl.problem import RlProblem
 
 _SEED = 20260
@@ -35,16 +37,22 @@ def replica_samples(problem: RlProblem, num_replicas: int) -> Samples:
     """
     started = problem.num_samples * problem.over_sampling
     count = max(1, round(started / num_replicas))
-    responses = np.array(problem.response_tokens.lengths(count))
+    responses = np.array(_lengths(problem.response_tokens, count))
     fine = max(_FINE, round(started))
     if count < started:
-        responses[-1] = problem.response_tokens.lengths(fine)[-1]
+        responses[-1] = _lengths(problem.response_tokens, fine)[-1]
     longest = problem.longest_response
     if longest is not None:
         responses = _cut(responses, longest)
-    prompts = np.array(problem.prompt_tokens.lengths(count))
+    prompts = np.array(_lengths(problem.prompt_tokens, count))
     order = np.random.default_rng(_SEED)
     return Samples(order.permutation(prompts), order.permutation(responses))
+
+
+@lru_cache(maxsize=64)
+def _lengths(lengths: Sequences, count: int) -> tuple[float, ...]:
+    """Asked for by every layout of the engines and every division."""
+    return tuple(lengths.lengths(count))
 
 
 def _cut(responses: NDArray[np.float64], longest: int) -> NDArray[np.float64]:

@@ -16,9 +16,9 @@ from planner.rl.predict.rollout import replica_of, turns_of
 from planner.rl.predict.samples import Samples
 from planner.rl.problem import RlProblem
 
-WARM_UP = 3
+WARM_UP = 2
 """Windows that pass before one is measured..."""
-MEASURED = 4
+MEASURED = 3
 """... and those whose mean is the answer."""
 
 

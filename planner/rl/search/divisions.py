@@ -57,12 +57,13 @@ class LeastWork:
     generated_flops: float
     peak_flops_per_s: float
 
-    def step_s(self, division: Division, rollout_s: float = 0.0) -> float:
+    def step_s(self, division: Division, rollout_s: float = 0.0, trainer_s: float = 0.0) -> float:
         """No step of this division is shorter, since no device is faster than its peak.
 
-        ``rollout_s``: the shortest generation that any layout of the engines has on these devices, where it is known.
+        ``rollout_s``, ``trainer_s``: the shortest generation of any layout of the engines, and what the trainer's
+        proved layout takes on its devices, where they are known.
         """
-        trained_s = self.trained_flops / (division.trainer_devices * self.peak_flops_per_s)
+        trained_s = max(trainer_s, self.trained_flops / (division.trainer_devices * self.peak_flops_per_s))
         generated_s = self.generated_flops / (division.rollout_devices * self.peak_flops_per_s)
         if division.synchrony == "asynchronous":
             return max(trained_s, generated_s)

@@ -19,7 +19,7 @@ from planner.rl.predict.step import step_rollout
 from planner.rl.predict.trainer import TrainerTimes, searched_trainer
 from planner.rl.problem import RlProblem
 from planner.rl.search.divisions import Division, LeastWork, divisions, least_work
-from planner.rl.search.played import EngineMaker, held_bytes, ranked, rollout_groups
+from planner.rl.search.played import EngineMaker, held_bytes, ranked, rollout_groups, trainer_s
 from planner.rl.words import STAGE_WORDS
 from planner.serving.layout import InstanceGroup
 
@@ -71,6 +71,9 @@ class _Search:
         actor = self.trainer(problem.actor, division.trainer_devices)
         critic = None if problem.critic is None else self.trainer(problem.critic, division.trainer_devices)
         if actor is None or (problem.critic is not None and critic is None):
+            return
+        trained_s = trainer_s(problem, actor, critic)
+        if self.work.step_s(division, shortest_s, trained_s) >= self.shortest_s():
             return
         self.evaluated += 1
         for group, free, _ in engines:

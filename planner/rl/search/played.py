@@ -58,6 +58,14 @@ def played(
     return min(steps, key=lambda each: each.prediction.step_s)
 
 
+def trainer_s(problem: RlProblem, actor: TrainerTimes, critic: TrainerTimes | None) -> float:
+    """Seconds of all stages of the trainer, a reward model left out."""
+    updates = problem.mini_batches * problem.epochs
+    passes = 1.0 * problem.old_log_prob + 1.0 * problem.has_reference
+    total = passes * actor.forward_s + updates * actor.update_s
+    return total if critic is None else total + critic.forward_s + updates * critic.update_s
+
+
 def held_bytes(problem: RlProblem, division: Division, actor: TrainerTimes) -> float:
     """Bytes of a device that the trainer keeps while engines generate."""
     return 0.0 if problem.trainer_offload or division.placement == "split" else actor.state_bytes
