@@ -21,6 +21,7 @@ class TrainerLayout(Document):
     trainer: Trainer
     num_devices: int = Field(gt=0)
     strategy: dict[str, Any]
+    stage_layers: tuple[int, ...] = Field(default=(), description="layers of each pipeline stage")
 
 
 class RlDeployment(Document):

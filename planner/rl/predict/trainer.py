@@ -31,13 +31,14 @@ from planner.strategy.text import complete_strategy
 from profiles.cluster import Cluster
 
 SOFTWARE: Mapping[Trainer, tuple[str, dict[str, int | str | bool]]] = {
-    "megatron": ("megatron", {}),
+    "megatron": ("megatron", {"vpp": 1}),
     "fsdp2": ("unrestricted", {"tp": 1, "pp": 1, "ep": 1, "zero_stage": 3, "recompute": "full"}),
 }
 """Back-end of training plans whose physics and space a trainer has, and what it does not leave open.  FSDP2 around
 transformers' modules packs samples and cuts them by Ulysses, which no back-end that files are written for does: it has
 the neutral physics, parameters sharded over all devices and checkpointing of every layer (verl
-``trainer/config/engine/fsdp.yaml``, ``model/hf_model.yaml``: ``enable_gradient_checkpointing: true``)."""
+``trainer/config/engine/fsdp.yaml``, ``model/hf_model.yaml``: ``enable_gradient_checkpointing: true``).  Megatron runs
+without interleaving, as frameworks' own scripts have it: they say layers of a pipeline's ends alone."""
 _STEPS = 512
 """Lengths that stand for a distribution."""
 _ROUND = 256
@@ -67,7 +68,7 @@ def packed_batch(problem: RlProblem, divisor: int | None = None) -> tuple[Worklo
     The number of sequences is a multiple of ``divisor``, or near the true one and divisible by a large power of two.
     """
     lengths = total_lengths(problem)
-    longest = math.ceil(max(lengths) / _ROUND) * _ROUND
+    longest = math.ceil(longest_sample(problem) / _ROUND) * _ROUND
     tokens = problem.num_samples / problem.mini_batches * float(np.mean(lengths))
     count = _divisible(tokens / longest) if divisor is None else divisor * max(1, round(tokens / longest / divisor))
     histogram = tuple((float(length), 1.0) for length in sorted(set(np.round(lengths))))
@@ -87,6 +88,15 @@ def padded_batch(problem: RlProblem, length: float, divisor: int) -> tuple[Workl
     count = divisor * max(1, round(tokens / longest / divisor))
     workload = Workload(global_batch_size=count, sequence_length=longest, precision=problem.precision)
     return workload, tokens / (count * longest)
+
+
+def longest_sample(problem: RlProblem) -> float:
+    """Tokens of the longest sample that may come: the limit of responses behind a mean prompt, where there is one.
+
+    Frameworks size micro-batches by it (verl ``ppo_max_token_len_per_gpu``, NeMo-RL ``train_mb_tokens``).
+    """
+    prompt = float(np.mean(problem.prompt_tokens.lengths(_STEPS)))
+    return max(*total_lengths(problem), prompt + (problem.longest_response or 0))
 
 
 def total_lengths(problem: RlProblem) -> list[float]:
@@ -113,7 +123,7 @@ def searched_trainer(problem: RlProblem, model: ModelSpec, cluster: Cluster) -> 
 def _searched(problem: RlProblem, model: ModelSpec, cluster: Cluster, trainer: Trainer) -> TrainerTimes | None:
     backend, held = SOFTWARE[trainer]
     constraints = Constraints(backends=(backend,), pins={**held, **problem.constraints.trainer_pins})
-    longest = max(total_lengths(problem))
+    longest = longest_sample(problem)
     for workload, share in (packed_batch(problem), padded_batch(problem, longest, 1)):
         try:
             plan = find_plan(complete_problem(model, cluster, workload, constraints), _ALONE)

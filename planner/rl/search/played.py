@@ -136,7 +136,12 @@ def _told(  # the parts of a ranked deployment
     played: RlStep,
 ) -> RankedRl:
     plan = actor.plan
-    layout = TrainerLayout(trainer=actor.trainer, num_devices=division.trainer_devices, strategy=plan.strategy)
+    layout = TrainerLayout(
+        trainer=actor.trainer,
+        num_devices=division.trainer_devices,
+        strategy=plan.strategy,
+        stage_layers=tuple(stage.layers for stage in plan.stages),
+    )
     deployment = RlDeployment(
         placement=division.placement,
         synchrony=division.synchrony,

@@ -10,7 +10,7 @@ import typer
 from planner.cli import options as common
 from planner.cli.commands.rl import flags
 from planner.cli.commands.rl.tables import deployment_words, stage_table
-from planner.cli.output import OutputFormat, write_answer
+from planner.cli.output import OutputFormat, talk, write_answer
 from planner.operations.service import opened_service
 
 if TYPE_CHECKING:
@@ -57,11 +57,13 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     strategy: Strategy = None,
     staleness: flags.Staleness = None,
     trainer: flags.Trainer = None,
+    out: flags.Out = None,
+    model_path: flags.ModelPath = None,
     server: common.Server = None,
     output: common.Output = OutputFormat.TABLE,
 ) -> None:
     """Predict a step of RL, stage by stage, of the deployment that you run."""
-    from planner.operations.rl import RL_ESTIMATE, RlEstimateRequest
+    from planner.operations.rl import RL_ESTIMATE, RlEstimateRequest, asked_rl
     from planner.strategy.text import parse_assignments
     from profiles.validation import read_document
 
@@ -90,6 +92,9 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     asked = read_document(RlEstimateRequest, data, where)
     with opened_service(server) as service:
         found = service.call(RL_ESTIMATE, asked)
+    if out is not None:
+        written = flags.write_verl(asked_rl(asked), found.deployment, out, model_path or str(data["model"]))
+        talk(f"launch files for verl in {written}; check them with `meshwright rl check {written}`")
     write_answer(found.model_dump(mode="json"), output, lambda: _tables(found))
 
 

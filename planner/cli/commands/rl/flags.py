@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli.key_values import key_values
 from planner.errors import DocumentInvalid
 from planner.operations.reading import read_yaml
+
+if TYPE_CHECKING:
+    from planner.rl.deployment import RlDeployment
+    from planner.rl.problem import RlProblem
 
 LENGTHS = "N, or mean=N, p50=N, p99=N for a distribution, for example mean=1200,p99.9=4000"
 Question = Annotated[
@@ -42,6 +46,20 @@ Staleness = Annotated[
 Trainer = Annotated[
     list[str] | None, typer.Option("--trainer", metavar="T", help="fsdp2, megatron; more than once for both.")
 ]
+
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write launch files for verl.")]
+ModelPath = Annotated[
+    str | None, typer.Option("--model-path", metavar="PATH", help="Weights, as verl finds them (default: the model).")
+]
+
+
+def write_verl(problem: RlProblem, deployment: RlDeployment, out: Path, model_path: str) -> Path:
+    """Write the folder.  Raises DocumentInvalid with what verl cannot say, Conflict for a folder of others."""
+    from planner.backends.emission.write import write_folder
+    from planner.rl.frameworks.verl.write import verl_folder
+
+    folder = verl_folder(problem, deployment, model_path)
+    return write_folder(folder.files, folder.executables, folder.manifest, out)
 
 
 def question_data(file: Path | None, **said: Any) -> tuple[dict[str, Any], str]:

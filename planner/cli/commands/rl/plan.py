@@ -42,6 +42,8 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     staleness: flags.Staleness = None,
     trainer: flags.Trainer = None,
     time_limit: common.TimeLimit = None,
+    out: flags.Out = None,
+    model_path: flags.ModelPath = None,
     server: common.Server = None,
     quiet: common.Quiet = False,
     output: common.Output = OutputFormat.TABLE,
@@ -76,6 +78,9 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     with opened_service(server) as service:
         found = service.call(RL_PLAN, asked)
     talk(f"played {found.num_evaluated} of {found.num_divisions} divisions of the devices", quiet=quiet)
+    if out is not None:
+        written = flags.write_verl(asked_rl(asked), found.best.deployment, out, model_path or str(data["model"]))
+        talk(f"launch files for verl in {written}; check them with `meshwright rl check {written}`", quiet=quiet)
     write_answer(found.model_dump(mode="json", exclude={"problem"}), output, lambda: _tables(found))
 
 
