@@ -1,4 +1,4 @@
-"""``POST /v1/pools-plans``, ``/v1/towers-plans``, ``/v1/rl-plans``: the answer, and one clear error for what cannot be."""
+"""Plans over pools, for towers and for steps of RL: the answer, and one clear error for what cannot be."""
 
 from __future__ import annotations
 
