@@ -3,7 +3,8 @@
 All sizes may be arrays and broadcast against each other; all answers are seconds, as arrays of the broadcast shape.
 A table answers inside its measured sizes by interpolation, outside by the roofline of the device scaled to the nearest
 measured sizes; where it has no table of a kernel at all, by the roofline with the efficiency of the nearest kernel.
-``measured`` says which of these an answer was.
+``measured`` says which of these an answer was.  Collectives between nodes were not measured: ``collective_s`` is inside
+a node or scale-up domain, and what crosses nodes is the fabric's (``profiles.fabric``, ``profiles.link_rates``).
 """
 
 from __future__ import annotations
@@ -124,5 +125,10 @@ class KernelTimes(Protocol):
         ...
 
     def measured(self, kernel: str, number_format: str = "") -> Basis:
-        """On what the answers for one kernel (the method's name) rest."""
+        """On what the answers for one kernel (the method's name) rest.
+
+        ``measured``: a table of this engine on this device; ``extrapolated``: the device's table of another engine, or
+        of another number format; ``roofline``: efficiencies of another device.  ``number_format`` is the weights' or
+        the cache's; collectives are judged by all_reduce, the exchange by dispatch.
+        """
         ...
