@@ -85,7 +85,9 @@ def _rows(text: str, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise DocumentInvalid(f"no JSON: {error.msg}", where=f"{where}:{number}", hint="one object a line") from None
+            raise DocumentInvalid(
+                f"no JSON: {error.msg}", where=f"{where}:{number}", hint="one object a line"
+            ) from None
         if not isinstance(row, dict):
             raise DocumentInvalid("a request must be an object", where=f"{where}:{number}", hint="one object a line")
         yield number, row

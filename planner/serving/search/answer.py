@@ -24,6 +24,11 @@ USER_SPEEDS = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 60.0, 80.0, 110.0, 150.0, 200.
 """Tokens a second and user at which the Pareto curve is searched."""
 SETTLED = 4
 """Contests whose best is predicted whole; where a prediction ranks them otherwise than their instances, it decides."""
+SPLITS = 6
+SEARCHING = 0.6
+"""Part of a time limit for the question; the rest is for what promises cost, for whole predictions and the curve."""
+CLOSED = 1e-3
+"""A gap that counts as none."""
 PROMISES = ("ttft", "tpot", "end_to_end")
 
 
@@ -43,17 +48,17 @@ def answered(
     space = Space(problem, tuple(families), evaluator, refusal, problem.num_devices)
     limits, goal = limits_of(problem.promised), goal_of(problem)
     load = problem.traffic.concurrency or problem.traffic.all_at_once
-    found = search(space, limits, goal, concurrency=load, rate=problem.traffic.requests_per_s, most_s=most_s)
+    share = None if most_s is None else SEARCHING * most_s
+    found = search(space, limits, goal, concurrency=load, rate=problem.traffic.requests_per_s, most_s=share)
     if not found.ranked:
         raise _nothing(space, found, limits, goal)
-    lines = [settled(problem, evaluator, each, limits, goal) for each in found.ranked[:SETTLED]]
-    lines.sort(key=lambda line: (not line.meets, line.value if goal == "fewest_devices" else -line.value))
+    lines = _settled(problem, evaluator, found, limits, goal)
     best = lines[0]
     bound = _bound(problem, found, goal, best)
     gap = abs(bound - best.value) / max(bound, best.value, 1e-12)
     return ServingPlan(
         problem=problem,
-        status="optimal" if found.proved else "feasible",
+        status="optimal" if found.proved and gap < CLOSED else "feasible",
         unit=UNITS[goal],
         best=best,
         runners_up=tuple(lines[1:]),
@@ -66,10 +71,36 @@ def answered(
         refused=space.refused(),
         why=why(problem, best) if explained else (),
         why_not_other_kind=why_not_other_kind(problem, found, best) if explained else "",
-        promise_costs=_promise_costs(space, limits, goal, best, most_s) if explained else (),
+        promise_costs=_promise_costs(space, limits, goal, best, most_s, found.proved) if explained else (),
         traffic_changes=traffic_changes(problem, evaluator, best, limits) if explained else (),
         notes=_notes(space, best),
     )
+
+
+def _settled(
+    problem: ServingProblem, evaluator: Evaluator, found: Found, limits: Limits, goal: Goal
+) -> list[RankedDeployment]:
+    """The best of each contest by its whole prediction, the best first.
+
+    Prompts that wait for a free prefill instance are in whole predictions alone, so other splits of the devices are
+    tried for the best disaggregated contest.
+    """
+    lines, widened = [], False
+    for each in found.ranked[:SETTLED]:
+        number = 1 if widened or not each.contest.disaggregated else SPLITS
+        widened = widened or each.contest.disaggregated
+        tried = [
+            settled(problem, evaluator, Ranked(each.contest, optimum), limits, goal)
+            for optimum in each.contest.alternatives(number)
+        ]
+        lines.append(min(tried, key=lambda line: _order(line, goal)))
+    return sorted(lines, key=lambda line: _order(line, goal))
+
+
+def _order(line: RankedDeployment, goal: Goal) -> tuple[bool, float, float]:
+    """Sorts the best first: promises kept, the objective, then the shorter time to the first token."""
+    first = line.prediction.ttft.mean_s if line.prediction.ttft else 0.0
+    return not line.meets, line.value if goal == "fewest_devices" else -line.value, first
 
 
 def goal_of(problem: ServingProblem) -> Goal:
@@ -91,18 +122,22 @@ def _bound(problem: ServingProblem, found: Found, goal: Goal, best: RankedDeploy
 
 
 def _proof(space: Space, found: Found) -> str:
-    what = (
-        "no deployment of the space (its layouts, formats, batch and token limits, and numbers of instances) is better"
-        " at a load of the grid under the promises, by this prediction of its instances"
-    )
-    return what if found.proved else f"the time limit came before the proof: {what} than the bound says"
+    """Of what the bound is a bound."""
+    kept = "at a load of the grid under the promises, by the prediction of its instances"
+    what = f"no deployment of the space (layouts, formats, batch and token limits, numbers of instances) is above it {kept}"
+    if not found.proved:
+        what = f"the time limit ended the proof early: what was not evaluated is bounded by the roofline of its steps; {what}"
+    if any(each.contest.disaggregated for each in found.ranked[:1]):
+        what += "; waiting for a free prefill instance is in whole predictions and not in the bound"
+    return what
 
 
 def _promise_costs(
-    space: Space, limits: Limits, goal: Goal, best: RankedDeployment, most_s: float | None
+    space: Space, limits: Limits, goal: Goal, best: RankedDeployment, most_s: float | None, proved: bool
 ) -> tuple[PromiseCost, ...]:
     """The best without each promise; instances that were evaluated serve again."""
     costs = []
+    part = None if most_s is None else most_s * (0.2 if proved else 0.05)
     traffic = space.problem.traffic
     for promise in PROMISES:
         limit = getattr(limits, f"{promise}_s")
@@ -110,7 +145,7 @@ def _promise_costs(
             continue
         without = replace(limits, **{f"{promise}_s": None})
         load = traffic.concurrency or traffic.all_at_once
-        found = search(space, without, goal, concurrency=load, rate=traffic.requests_per_s, most_s=most_s)
+        found = search(space, without, goal, concurrency=load, rate=traffic.requests_per_s, most_s=part)
         if not found.ranked:
             continue
         value = in_unit(space.problem, found.ranked[0].optimum.value, goal)
@@ -153,11 +188,17 @@ def _nothing(space: Space, found: Found, limits: Limits, goal: Goal) -> NoFeasib
         limit = getattr(limits, f"{promise}_s")
         if limit is None:
             continue
-        without = search(space, replace(limits, **{f"{promise}_s": None}), goal, concurrency=load, rate=traffic.requests_per_s)
+        without = search(
+            space, replace(limits, **{f"{promise}_s": None}), goal, concurrency=load, rate=traffic.requests_per_s
+        )
         if without.ranked:
             line = settled(space.problem, space.evaluator, without.ranked[0], free, goal)
             spread = getattr(line.prediction, promise)
-            seen = "" if spread is None else f"; the best without it has {getattr(spread, f'p{limits.percentile}_s'):.4g} s"
+            seen = (
+                ""
+                if spread is None
+                else f"; the best without it has {getattr(spread, f'p{limits.percentile}_s'):.4g} s"
+            )
             return NoFeasiblePlan(
                 f"no deployment keeps {promise} of {limit:g} s at the {limits.percentile}th percentile{seen}",
                 binding=promise,

@@ -53,40 +53,64 @@ NOTHING = Optimum(-np.inf, 0.0, ())
 class Contest:
     """Pools of one family: one of aggregated instances, or one of prefill and one of decode instances."""
 
-    def __init__(self, family: Family, judged: tuple[Judged, ...], goal: Goal, devices: int, rate: float | None) -> None:
-        self.family, self._judged, self._goal = family, judged, goal
+    def __init__(
+        self, family: Family, judged: tuple[Judged, ...], goal: Goal, devices: int, rate: float | None
+    ) -> None:
+        self.family, self.judged, self._goal = family, judged, goal
         self._devices, self._rate = devices, rate
         self._pools: list[Pool] = [each.pool() for each in judged]
 
     @property
     def disaggregated(self) -> bool:
         """Whether prefill and decode run on instances of their own."""
-        return len(self._judged) > 1
+        return len(self.judged) > 1
+
+    def refresh(self) -> None:
+        """Read the tables again, after layouts were evaluated."""
+        self._pools = [each.pool() for each in self.judged]
 
     def optimum(self, *, exact_only: bool = False) -> Optimum:
         """The best by what is known; ``exact_only``: of evaluated instances alone."""
-        pools = [each.pool(exact_only=True) for each in self._judged] if exact_only else self._pools
+        pools = [each.pool(exact_only=True) for each in self.judged] if exact_only else self._pools
         split = _split(pools, self._goal, self._devices, self._rate)
         if split is None:
             return NOTHING
+        return self._of_split(pools, split)
+
+    def alternatives(self, number: int) -> list[Optimum]:
+        """The best exact optimum, and others with another split of the devices (throughput of two pools)."""
+        best = self.optimum(exact_only=True)
+        if not best.parts or not self.disaggregated or self._goal != "throughput":
+            return [best] if best.parts else []
+        pools = [each.pool(exact_only=True) for each in self.judged]
+        prompts, tokens = (pool.rate for pool in pools)
+        pairs = np.minimum(prompts[: self._devices + 1], tokens[self._devices :: -1])
+        found = [best]
+        for split in np.argsort(-pairs, kind="stable"):
+            if pairs[split] <= 0 or len(found) == number:
+                break
+            other = self._of_split(pools, (int(split), self._devices - int(split)))
+            if all([part.group for part in other.parts] != [part.group for part in each.parts] for each in found):
+                found.append(other)
+        return found
+
+    def _of_split(self, pools: list[Pool], split: tuple[int, ...]) -> Optimum:
         rate = min(float(pool.rate[devices]) for pool, devices in zip(pools, split, strict=True))
         if self._goal == "fewest_devices":
             value = -float(sum(split))
         else:
             value = rate / (self._devices if self._goal == "throughput" else sum(split))
         parts = []
-        for judged, pool, devices in zip(self._judged, pools, split, strict=True):
+        for judged, pool, devices in zip(self.judged, pools, split, strict=True):
             if pool.row[devices] == UNKNOWN:
                 return Optimum(value, rate, split)
             found = judged.instances.evaluated[int(pool.row[devices])][int(pool.variant[devices])]
-            parts.append(
-                Part(found.group.model_copy(update={"num_instances": pool.count(devices)}), found.curve)
-            )
+            parts.append(Part(found.group.model_copy(update={"num_instances": pool.count(devices)}), found.curve))
         return Optimum(value, rate, split, tuple(parts))
 
     def refine(self, optimum: Optimum) -> None:
         """Evaluate a layout behind each bound that the optimum stands on."""
-        for at, (judged, devices) in enumerate(zip(self._judged, optimum.devices, strict=True)):
+        for at, (judged, devices) in enumerate(zip(self.judged, optimum.devices, strict=True)):
             pool = self._pools[at]
             if pool.row[devices] == UNKNOWN:
                 judged.refine(int(pool.size[devices]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.serving.layout import Deployment, InstanceGroup
-from planner.serving.plan import RankedDeployment, TrafficChange
+from planner.serving.plan import RankedDeployment, ServingPlan, TrafficChange
 from planner.serving.predict.prediction import Limit
 from planner.serving.problem import ServingProblem
 from planner.serving.search.amounts import model_amounts, request_amounts
@@ -148,3 +148,30 @@ def _lengths(lengths: Lengths, factor: float) -> Lengths:
             "tokens": tuple(max(round(each * factor), 1) for each in lengths.tokens),
         }
     )
+
+
+def lag_words(plan: ServingPlan, other: RankedDeployment, refused: tuple[str, ...]) -> tuple[str, ...]:
+    """Why another deployment is not the answer: its engine refuses it, it does not fit, breaks a promise, gives less."""
+    from planner.serving.search.curves import limits_of
+
+    best, lines = plan.best, [f"{other.deployment.engine} does not run it: {reason}" for reason in refused]
+    if not other.prediction.fits:
+        return (*lines, f"it does not fit: {other.prediction.reason}")
+    limits = limits_of(plan.problem.promised)
+    times = prediction_times(other)
+    for name, limit in (("ttft", limits.ttft_s), ("tpot", limits.tpot_s), ("end_to_end", limits.end_to_end_s)):
+        seen = times.get(f"{name} p{limits.percentile}")
+        if limit is not None and seen is not None and seen > limit:
+            lines.append(
+                f"it breaks the promise of {name}: {seen:.4g} s at the {limits.percentile}th percentile, not {limit:g} s"
+            )
+    if other.deployment.num_devices > plan.problem.num_devices:
+        lines.append(
+            f"it takes {other.deployment.num_devices:,} devices; the question has {plan.problem.num_devices:,}"
+        )
+    mine, its = best.prediction.output_tokens_per_s_per_device, other.prediction.output_tokens_per_s_per_device
+    rates = f"{its:,.1f} output tokens a second and device used, the plan {mine:,.1f}"
+    lines.append(f"it gives {1 - its / mine:.0%} less: {rates}" if its < mine else f"it gives {rates}")
+    if other.prediction.bound_by is not None:
+        lines.append(f"what binds it is {LIMIT_WORDS[other.prediction.bound_by]}")
+    return tuple(lines)

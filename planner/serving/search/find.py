@@ -7,6 +7,7 @@ prediction.  With a time limit the highest bound that is left says how much bett
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,11 +19,15 @@ from planner.serving.search.amounts import model_amounts, request_amounts
 from planner.serving.search.bounds import Bounds, Shape, bounds_of
 from planner.serving.search.contests import Contest, Goal, Optimum
 from planner.serving.search.curves import Evaluator, Family, Limits, Refusal
+from planner.serving.search.dive import dive, warm
 from planner.serving.search.instances import SETTINGS, Asked, Instances, Judged
 from planner.serving.search.layouts import Layouts, layouts_of
 from planner.serving.problem import ServingProblem
 from planner.serving.words import Role
 
+_NUMBER = re.compile(r"(?<![\w.-])\d[\d,.]*(?![\w])")
+DIVING = 0.6
+"""Part of a time limit for good deployments; the rest is for the proof."""
 ROLES: dict[bool, tuple[Role, ...]] = {False: ("aggregated",), True: ("prefill", "decode")}
 
 
@@ -77,7 +82,13 @@ class Space:
                     Shape(amounts, request, pool, family.formats, self.host_s), self.layouts[role], role
                 )
             self._instances[key] = Instances(
-                family, role, self.layouts[role], self._bounds[shape], self.evaluator, self.refusal, self._settings(role)
+                family,
+                role,
+                self.layouts[role],
+                self._bounds[shape],
+                self.evaluator,
+                self.refusal,
+                self._settings(role),
             )
         return self._instances[key]
 
@@ -100,11 +111,12 @@ class Space:
         return sum(len(each.evaluated) for each in self._instances.values())
 
     def refused(self) -> dict[str, int]:
-        """What was left out by rules, by reason."""
+        """What was left out by rules, by reason; reasons that differ by numbers alone are one."""
         found: dict[str, int] = {}
         for source in (*self.layouts.values(), *self._instances.values()):
             for reason, count in source.refused.items():
-                found[reason] = found.get(reason, 0) + count
+                words = _NUMBER.sub("N", reason)
+                found[words] = found.get(words, 0) + count
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def num_deployments(self) -> int:
@@ -135,21 +147,34 @@ def search(
     rate: float | None = None,
     most_s: float | None = None,
     kinds: tuple[bool, ...] | None = None,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] = time.process_time,
 ) -> Found:
-    """The best deployment of a space under these promises; ``rate``: requests a second to answer (fewest devices)."""
+    """The best deployment of a space under these promises; ``rate``: requests a second to answer (fewest devices).
+
+    ``most_s``: seconds of this process, so that what else the machine does changes no answer; reading tables of kernels
+    for the first time does not count.
+    """
     asked = Asked(limits, concurrency)
     contests = [
         Contest(family, _judged(space, family, disaggregated, asked), goal, space.devices, rate)
         for disaggregated in (space.kinds() if kinds is None else kinds)
         for family in space.families
     ]
-    end = None if most_s is None else clock() + most_s
+    for each in contests:
+        warm(each)
+    start = clock()
+
+    def spent(part: float) -> bool:
+        return most_s is not None and clock() - start > part * most_s
+
+    known: set[tuple[int, ...]] = set()
+    for place, each in enumerate(contests):
+        known |= dive(each, known, lambda place=place: spent(DIVING * (place + 1) / len(contests)))
     optima = [each.optimum() for each in contests]
     while True:
         at = max(range(len(contests)), key=lambda place: optima[place].value)
         top = optima[at]
-        if top.parts or top.value == -np.inf or (end is not None and clock() > end):
+        if top.parts or top.value == -np.inf or spent(1.0):
             break
         contests[at].refine(top)
         optima[at] = contests[at].optimum()

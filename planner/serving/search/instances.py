@@ -6,20 +6,21 @@ devices, with the row of the layout that gives it, or UNKNOWN where a bound does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.serving.layout import InstanceGroup, InstanceSettings
+from planner.serving.layout import InstanceGroup, InstanceLayout, InstanceSettings
 from planner.serving.search.amounts import FloatArray
-from planner.serving.search.bounds import BATCHES, Bounds
+from planner.serving.search.bounds import Bounds
 from planner.serving.search.curves import LOADS, Curve, Evaluator, Family, Limits, Refusal, kept
 from planner.serving.search.layouts import Layouts
-from planner.serving.words import Role
+from planner.serving.words import EngineName, Role
 
 UNKNOWN = -1
+NO_ROOM = "no room for the weights and the longest request"
 IntArray = NDArray[np.int64]
 SETTINGS: Mapping[Role, tuple[InstanceSettings, ...]] = {
     "aggregated": (
@@ -31,6 +32,15 @@ SETTINGS: Mapping[Role, tuple[InstanceSettings, ...]] = {
     "decode": (InstanceSettings(), InstanceSettings(max_num_sequences=1024)),
 }
 """Batch and token limits that are tried: the engine's own, shorter steps, more requests at once."""
+EXCHANGES: Mapping[EngineName, Mapping[Role, str]] = {
+    "vllm": {
+        "aggregated": "deepep_low_latency",
+        "prefill": "deepep_high_throughput",
+        "decode": "deepep_low_latency",
+    },
+    "sglang": {"aggregated": "deepep", "prefill": "deepep", "decode": "deepep"},
+}
+"""Exchanges of experts that are tried beside the engine's own default, where attention_dp and ep are above 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +97,25 @@ class Instances:
             return
         redundant = int(self.layouts.redundant[row])
         layout, found = self.layouts.layout(row), []
-        for settings in self.settings:
+        for settings in self._settings_of(layout):
             said = settings if not redundant else settings.model_copy(update={"redundant_experts": redundant})
             group = InstanceGroup(role=self.role, layout=layout, settings=said)
             reason = self._refusal(self.family, group)
             if reason is None:
                 curve = self._evaluator.curve(self.family, group, LOADS)
-                reason = None if curve.fits else (curve.reason or "no room for the weights and one request")
+                reason = None if curve.fits else NO_ROOM
                 if curve.fits:
                     found.append(Evaluated(group, curve))
             if reason is not None:
                 self.refused[reason] = self.refused.get(reason, 0) + 1
         self.evaluated[row] = tuple(found)
+
+    def _settings_of(self, layout: InstanceLayout) -> tuple[InstanceSettings, ...]:
+        """What is tried with a layout."""
+        first, exchange = self.settings[0], EXCHANGES.get(self.family.engine, {}).get(self.role)
+        if exchange is None or first.expert_exchange is not None or layout.ep == 1 or layout.attention_dp == 1:
+            return self.settings
+        return (*self.settings, first.model_copy(update={"expert_exchange": exchange}))
 
     def asked(self, asked: Asked, most_devices: int) -> Judged:
         """The instances under one question."""
@@ -127,9 +144,13 @@ class Judged:
     def refine(self, size: int) -> None:
         """Evaluate the layout of this size with the best bound."""
         own = self._rows[size]
-        row = int(own[np.argmax(self._upper[own])])
-        self.instances.evaluate(row)
-        self._take(row)
+        self.take(int(own[np.argmax(self._upper[own])]))
+
+    def take(self, row: int) -> None:
+        """Evaluate a layout, unless its bound says that no promise is kept or it is too large."""
+        if self._upper[row] > 0 and int(self.instances.layouts.devices[row]) in self._exact:
+            self.instances.evaluate(row)
+            self._take(row)
 
     def pool(self, *, exact_only: bool = False) -> Pool:
         """What pools of equal instances answer at most, by devices."""
@@ -188,7 +209,3 @@ def rates_at(curve: Curve, asked: Asked, counts: IntArray) -> FloatArray:
                 fine &= np.interp(shares, curve.loads, times[limits.percentile]) <= limit
         return np.where(fine, rates, 0.0)
     return np.minimum(rates, float((curve.requests_per_s * good).max(initial=0.0)))
-
-
-Refine = Callable[[], None]
-__all__ = ["BATCHES", "Asked", "Evaluated", "Instances", "Judged", "Pool", "Refine", "rates_at"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from planner.model.spec import ModelSpec
+from planner.serving.engines.behaviours import behaviour
 from planner.serving.layout import Deployment, InstanceGroup
 from planner.serving.predict.behaviour import Behaviour
 from planner.serving.predict.predict import Predictor
 from planner.serving.predict.prediction import ServingPrediction
+from planner.serving.predict.whole import whole_prediction
 from planner.serving.search.amounts import FloatArray
 from planner.serving.search.curves import Curve, Family
 from planner.serving.traffic import Traffic
@@ -27,7 +29,7 @@ class KernelEvaluator:
         key = engine, release
         if key not in self._predictors:
             kernels = kernel_times(self._cluster.pools[0].device.name, engine)
-            self._predictors[key] = Predictor(self._model, self._cluster, kernels, _behaviour(engine, release))
+            self._predictors[key] = Predictor(self._model, self._cluster, kernels, behaviour(engine, release))
         return self._predictors[key]
 
     def curve(self, family: Family, group: InstanceGroup, loads: FloatArray) -> Curve:
@@ -42,4 +44,4 @@ class KernelEvaluator:
 
     def predicted(self, deployment: Deployment, traffic: Traffic) -> ServingPrediction:
         """A whole deployment."""
-        return self.predictor(deployment.engine, deployment.release).predicted(traffic, deployment)
+        return whole_prediction(self.predictor(deployment.engine, deployment.release), traffic, deployment)

@@ -11,16 +11,18 @@ from planner.serving.plan import RankedDeployment
 from planner.serving.predict.prediction import ServingPrediction
 from planner.serving.problem import ServingProblem
 from planner.serving.search.contests import Goal, Part
-from planner.serving.search.curves import Evaluator, Family, Limits, best_load, prediction_meets
+from planner.serving.search.curves import LOADS, Evaluator, Family, Limits, best_load, prediction_meets
 from planner.serving.search.find import Ranked
 from planner.serving.traffic import Traffic
 
-LESS_LOAD = 0.93
+HALVINGS = 7
 MOST_STEPS = 24
 """A whole prediction may see a promise broken that its instances alone keep: then less load, or one instance more."""
 
 
-def settled(problem: ServingProblem, evaluator: Evaluator, ranked: Ranked, limits: Limits, goal: Goal) -> RankedDeployment:
+def settled(
+    problem: ServingProblem, evaluator: Evaluator, ranked: Ranked, limits: Limits, goal: Goal
+) -> RankedDeployment:
     """The deployment of an optimum under the traffic, or under the load that is best where the traffic leaves it free."""
     family, parts = ranked.contest.family, ranked.optimum.parts
     traffic = problem.traffic
@@ -31,13 +33,57 @@ def settled(problem: ServingProblem, evaluator: Evaluator, ranked: Ranked, limit
         prediction = evaluator.predicted(deployment, traffic)
         load = float(traffic.concurrency or traffic.all_at_once or 1)
         return ranked_deployment(problem, deployment, prediction, load, limits, goal)
-    load = max(1.0, math.floor(_free_load(ranked, limits)))
-    for _ in range(MOST_STEPS):
-        prediction = evaluator.predicted(deployment, _in_flight(traffic, load))
-        if load <= 1 or prediction_meets(prediction, limits):
+    most = max(1, math.floor(_free_load(ranked, limits)))
+    load, prediction = _load_that_keeps(evaluator, deployment, traffic, limits, most)
+    return ranked_deployment(problem, deployment, prediction, float(load), limits, goal)
+
+
+def _load_that_keeps(
+    evaluator: Evaluator, deployment: Deployment, traffic: Traffic, limits: Limits, most: int
+) -> tuple[int, ServingPrediction]:
+    """The most requests in flight, at most ``most``, whose whole prediction keeps the promises, by halving; else 1."""
+    prediction = evaluator.predicted(deployment, _in_flight(traffic, most))
+    if prediction_meets(prediction, limits):
+        return most, prediction
+    low, high, found = 1, most, None
+    for _ in range(HALVINGS):
+        middle = (low + high) // 2
+        if middle in {low, high}:
             break
-        load = max(1.0, math.floor(load * LESS_LOAD))
-    return ranked_deployment(problem, deployment, prediction, load, limits, goal)
+        tried = evaluator.predicted(deployment, _in_flight(traffic, middle))
+        if prediction_meets(tried, limits):
+            low, found = middle, tried
+        else:
+            high = middle
+    return low, found or evaluator.predicted(deployment, _in_flight(traffic, low))
+
+
+def estimated(
+    problem: ServingProblem, evaluator: Evaluator, deployment: Deployment, limits: Limits
+) -> RankedDeployment:
+    """A given deployment under the traffic; where it leaves the load free, at the best load that keeps the promises."""
+    traffic = problem.traffic
+    if traffic.requests_per_s is None and traffic.concurrency is None and traffic.all_at_once is None:
+        lines = [
+            ranked_deployment(
+                problem,
+                deployment,
+                evaluator.predicted(deployment, _in_flight(traffic, load)),
+                load,
+                limits,
+                "throughput",
+            )
+            for load in LOADS * min(group.num_instances for group in deployment.groups)
+        ]
+        return max(lines, key=lambda line: (line.meets, line.value))
+    prediction = evaluator.predicted(deployment, traffic)
+    load = float(traffic.concurrency or traffic.all_at_once or 0) or _in_system(prediction)
+    return ranked_deployment(problem, deployment, prediction, load, limits, "throughput")
+
+
+def _in_system(prediction: ServingPrediction) -> float:
+    """Requests in flight by Little's law."""
+    return max(prediction.requests_per_s * (prediction.end_to_end.mean_s if prediction.end_to_end else 1.0), 1e-3)
 
 
 def ranked_deployment(  # noqa: PLR0917  # what a line of the answer is made of
@@ -103,8 +149,7 @@ def _with_enough_instances(  # noqa: PLR0917
         if sum(group.num_devices for group in grown) > problem.num_devices:
             break
         groups = grown
-    load = max(prediction.requests_per_s * (prediction.end_to_end.mean_s if prediction.end_to_end else 1.0), 1e-3)
-    return ranked_deployment(problem, deployment, prediction, load, limits, goal)
+    return ranked_deployment(problem, deployment, prediction, _in_system(prediction), limits, goal)
 
 
 def _grown(groups: list[InstanceGroup], at: int) -> list[InstanceGroup]:

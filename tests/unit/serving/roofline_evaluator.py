@@ -68,7 +68,9 @@ class RooflineEvaluator:
         if group.role == "prefill":
             rates = np.minimum(loads / prompt_alone, layout.pp / (prompt_alone - HOST_S * (layout.pp - 1)))
             rates = np.minimum(rates, devices / prompt_s)
-            return RooflineCurve(loads, rates, ttft_s={each: loads / rates * (0.5 + each / 100) for each in PERCENTILES})
+            return RooflineCurve(
+                loads, rates, ttft_s={each: loads / rates * (0.5 + each / 100) for each in PERCENTILES}
+            )
         running = np.minimum(loads, limit)
         met = distinct_experts(amounts, running / layout.pp) / max(amounts.num_experts, 1)
         step = np.minimum(running, layout.pp) * (dense + experts * met) / layout.pp + running * kept
