@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
@@ -31,7 +31,7 @@ from planner.operations.serving import (
 router = APIRouter(tags=["serving"])
 Q = TypeVar("Q", bound=ServingQuestion)
 SETTLING = 0.4
-"""Part of the search's time that its own search may take; the rest is for what each promise costs and for predictions."""
+"""Part of the time for an answer that its search may take; predictions of whole deployments take of the rest."""
 
 
 async def create_serving_plan(request: Request, caller: Planner) -> Response:
@@ -49,7 +49,7 @@ async def create_serving_estimate(request: Request, caller: Reader) -> Response:
     return await _answered(request, SERVING_ESTIMATE, await read_document(request, ServingEstimateRequest, limit))
 
 
-async def _answered(request: Request, operation: Operation[Q, object], question: Q) -> Response:
+async def _answered(request: Request, operation: Operation[Q, Any], question: Q) -> Response:
     service = service_of(request)
     limit_s = service.settings.synchronous_s
     asked = await to_thread.run_sync(lambda: resolved(service.resolver, question))

@@ -134,33 +134,22 @@ def _plan(session: Session, asked: ServingPlanRequest) -> ServingPlan:
 
 
 def _estimate(session: Session, asked: ServingEstimateRequest) -> ServingEstimate:
-    from planner.serving.search.curves import Family, limits_of
+    from planner.serving.search.curves import limits_of
     from planner.serving.search.families import families_of, refusal_of
     from planner.serving.search.settling import estimated
+    from profiles.validation import read_document
 
     constraints = asked.constraints.model_copy(
         update={"engines": (asked.engine if asked.release is None else f"{asked.engine}=={asked.release}",)}
     )
     problem = serving_problem(asked.model_copy(update={"constraints": constraints}))
-    formats = families_of(problem)[0]
-    deployment = _deployment(formats.deployment, asked.groups)
+    family = families_of(problem)[0]
+    data = {"engine": family.engine, "release": family.release, "formats": family.formats, "groups": asked.groups}
+    deployment = read_document(Deployment, data, "the deployment")
     refusal = refusal_of(problem)
-    family = Family(formats.engine, formats.release, formats.formats)
     refused = tuple(reason for group in asked.groups if (reason := refusal(family, group)) is not None)
     line = estimated(problem, _evaluator(problem), deployment, limits_of(problem.promised))
     return ServingEstimate(problem=problem, line=line, refused=refused)
-
-
-def _deployment(make: Any, groups: tuple[InstanceGroup, ...]) -> Deployment:
-    from pydantic import ValidationError
-
-    from profiles.validation import invalid
-
-    try:
-        made: Deployment = make(*groups)
-    except ValidationError as error:
-        raise invalid(error, "the deployment") from None
-    return made
 
 
 EXAMPLE = {

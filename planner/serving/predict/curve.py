@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.serving.layout import Role
 from planner.serving.predict.instance_times import InstanceTimes
 from planner.serving.predict.lengths import RequestSizes
 from planner.serving.predict.prediction import Limit
 from planner.serving.predict.steady_state import SteadyState, closed_loop, decode_only, prompts_only
+from planner.serving.words import Role
 
 Array = NDArray[np.float64]
 PERCENTILES: dict[float, float] = {50.0: 0.0, 90.0: 1.2816, 95.0: 1.6449, 99.0: 2.3263}

@@ -145,7 +145,7 @@ def _prediction(  # noqa: PLR0917  # what a prediction is made of
     )
 
 
-def _instance(  # noqa: PLR0917
+def _instance(
     predictor: Predictor,
     traffic: Traffic,
     deployment: Deployment,

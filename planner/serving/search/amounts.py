@@ -148,4 +148,5 @@ def distinct_experts(amounts: ModelAmounts, tokens: FloatArray) -> FloatArray:
     share = np.arange(1, amounts.num_experts + 1, dtype=float) ** -STEEPEST_ROUTING
     share /= share.sum()
     draws = np.maximum(tokens, 1.0) * amounts.experts_per_token
-    return (1.0 - np.exp(np.log1p(-share)[:, None] * draws[None, :])).sum(axis=0)
+    found: FloatArray = (1.0 - np.exp(np.log1p(-share)[:, None] * draws[None, :])).sum(axis=0)
+    return found

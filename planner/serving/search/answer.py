@@ -124,9 +124,9 @@ def _bound(problem: ServingProblem, found: Found, goal: Goal, best: RankedDeploy
 def _proof(space: Space, found: Found) -> str:
     """Of what the bound is a bound."""
     kept = "at a load of the grid under the promises, by the prediction of its instances"
-    what = f"no deployment of the space (layouts, formats, batch and token limits, numbers of instances) is above it {kept}"
+    what = f"no deployment of the space (layouts, formats, limits, numbers of instances) is above it {kept}"
     if not found.proved:
-        what = f"the time limit ended the proof early: what was not evaluated is bounded by the roofline of its steps; {what}"
+        what = f"the time limit ended the proof early, so it rests on rooflines of what was not evaluated; {what}"
     if any(each.contest.disaggregated for each in found.ranked[:1]):
         what += "; waiting for a free prefill instance is in whole predictions and not in the bound"
     return what
@@ -143,7 +143,7 @@ def _promise_costs(
         limit = getattr(limits, f"{promise}_s")
         if limit is None:
             continue
-        without = replace(limits, **{f"{promise}_s": None})
+        without = limits.without(promise)
         load = traffic.concurrency or traffic.all_at_once
         found = search(space, without, goal, concurrency=load, rate=traffic.requests_per_s, most_s=part)
         if not found.ranked:
@@ -188,9 +188,7 @@ def _nothing(space: Space, found: Found, limits: Limits, goal: Goal) -> NoFeasib
         limit = getattr(limits, f"{promise}_s")
         if limit is None:
             continue
-        without = search(
-            space, replace(limits, **{f"{promise}_s": None}), goal, concurrency=load, rate=traffic.requests_per_s
-        )
+        without = search(space, limits.without(promise), goal, concurrency=load, rate=traffic.requests_per_s)
         if without.ranked:
             line = settled(space.problem, space.evaluator, without.ranked[0], free, goal)
             spread = getattr(line.prediction, promise)

@@ -19,7 +19,8 @@ from typing import Literal
 import numpy as np
 
 from planner.serving.layout import InstanceGroup
-from planner.serving.search.curves import Curve, Family
+from planner.serving.predict.curve import InstanceCurve
+from planner.serving.search.curves import Family
 from planner.serving.search.instances import UNKNOWN, Judged, Pool
 
 Goal = Literal["throughput", "cheapest", "fewest_devices"]
@@ -30,7 +31,7 @@ class Part:
     """A pool of the optimum: equal instances that were evaluated."""
 
     group: InstanceGroup
-    curve: Curve
+    curve: InstanceCurve
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,8 @@ def why(problem: ServingProblem, best: RankedDeployment) -> tuple[str, ...]:
     ]
     for group, instance in zip(deployment.groups, prediction.instances, strict=False):
         lines.append(
-            f"A {group.role} instance ({layout_words(group)}) keeps {instance.weight_bytes / GIB:,.1f} GiB of weights and"
-            f" {instance.cache_bytes / GIB:,.1f} GiB of keys and values a device: {instance.cache_tokens:,} tokens, or"
+            f"A {group.role} instance ({layout_words(group)}) keeps {instance.weight_bytes / GIB:,.1f} GiB of weights"
+            f" and {instance.cache_bytes / GIB:,.1f} GiB of keys and values a device: {instance.cache_tokens:,} tokens, or"
             f" {instance.cache_tokens / max(request.context_tokens, 1):,.0f} requests of mean length"
         )
     if prediction.bound_by is not None:
@@ -151,7 +151,7 @@ def _lengths(lengths: Lengths, factor: float) -> Lengths:
 
 
 def lag_words(plan: ServingPlan, other: RankedDeployment, refused: tuple[str, ...]) -> tuple[str, ...]:
-    """Why another deployment is not the answer: its engine refuses it, it does not fit, breaks a promise, gives less."""
+    """Why another deployment is not the answer: refused by its engine, no room, a broken promise, less of the goal."""
     from planner.serving.search.curves import limits_of
 
     best, lines = plan.best, [f"{other.deployment.engine} does not run it: {reason}" for reason in refused]
@@ -163,7 +163,8 @@ def lag_words(plan: ServingPlan, other: RankedDeployment, refused: tuple[str, ..
         seen = times.get(f"{name} p{limits.percentile}")
         if limit is not None and seen is not None and seen > limit:
             lines.append(
-                f"it breaks the promise of {name}: {seen:.4g} s at the {limits.percentile}th percentile, not {limit:g} s"
+                f"it breaks the promise of {name}: {seen:.4g} s at the {limits.percentile}th percentile,"
+                f" not {limit:g} s"
             )
     if other.deployment.num_devices > plan.problem.num_devices:
         lines.append(

@@ -9,7 +9,7 @@ from planner.serving.engines.registry import ENGINES
 from planner.serving.layout import Formats, InstanceGroup
 from planner.serving.problem import ServingProblem
 from planner.serving.search.curves import Family, Refusal
-from planner.serving.words import CacheFormat
+from planner.serving.words import CacheFormat, EngineName
 from profiles.errors import DocumentInvalid
 
 
@@ -25,9 +25,9 @@ def families_of(problem: ServingProblem) -> tuple[Family, ...]:
     return tuple(Family(engine, release, each) for (engine, release), each in product(releases_of(problem), formats))
 
 
-def releases_of(problem: ServingProblem) -> list[tuple[str, str]]:
+def releases_of(problem: ServingProblem) -> list[tuple[EngineName, str]]:
     """(engine, release) of the question: the pinned release of each engine, or those that are said."""
-    found = []
+    found: list[tuple[EngineName, str]] = []
     for said in problem.constraints.engines or tuple(ENGINES):
         name, _, release = said.partition("==")
         engine = ENGINES.get(name)  # type: ignore[call-overload]
@@ -39,7 +39,7 @@ def releases_of(problem: ServingProblem) -> list[tuple[str, str]]:
             raise DocumentInvalid(
                 f"{name} {release} is not known", where="engines", hint=f"releases: {', '.join(engine.releases)}"
             )
-        found.append((name, release or engine.releases[0]))
+        found.append((engine.name, release or engine.releases[0]))
     return found
 
 

@@ -11,10 +11,12 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from planner.serving.layout import Formats, InstanceSettings
+from planner.serving.problem import ServingProblem
 from planner.serving.search.amounts import model_amounts, request_amounts
 from planner.serving.search.bounds import Bounds, Shape, bounds_of
 from planner.serving.search.contests import Contest, Goal, Optimum
@@ -22,7 +24,6 @@ from planner.serving.search.curves import Evaluator, Family, Limits, Refusal
 from planner.serving.search.dive import dive, warm
 from planner.serving.search.instances import SETTINGS, Asked, Instances, Judged
 from planner.serving.search.layouts import Layouts, layouts_of
-from planner.serving.problem import ServingProblem
 from planner.serving.words import Role
 
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,.]*(?![\w])")
@@ -113,8 +114,9 @@ class Space:
     def refused(self) -> dict[str, int]:
         """What was left out by rules, by reason; reasons that differ by numbers alone are one."""
         found: dict[str, int] = {}
-        for source in (*self.layouts.values(), *self._instances.values()):
-            for reason, count in source.refused.items():
+        sources = [each.refused for each in self.layouts.values()] + [each.refused for each in self._instances.values()]
+        for source in sources:
+            for reason, count in source.items():
                 words = _NUMBER.sub("N", reason)
                 found[words] = found.get(words, 0) + count
         return dict(sorted(found.items(), key=lambda item: -item[1]))
@@ -169,7 +171,7 @@ def search(
 
     known: set[tuple[int, ...]] = set()
     for place, each in enumerate(contests):
-        known |= dive(each, known, lambda place=place: spent(DIVING * (place + 1) / len(contests)))
+        known |= dive(each, known, partial(spent, DIVING * (place + 1) / len(contests)))
     optima = [each.optimum() for each in contests]
     while True:
         at = max(range(len(contests)), key=lambda place: optima[place].value)

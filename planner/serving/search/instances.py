@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.serving.layout import InstanceGroup, InstanceLayout, InstanceSettings
+from planner.serving.predict.curve import InstanceCurve
 from planner.serving.search.amounts import FloatArray
 from planner.serving.search.bounds import Bounds
-from planner.serving.search.curves import LOADS, Curve, Evaluator, Family, Limits, Refusal, kept
+from planner.serving.search.curves import LOADS, Evaluator, Family, Limits, Refusal, kept
 from planner.serving.search.layouts import Layouts
 from planner.serving.words import EngineName, Role
 
@@ -48,7 +49,7 @@ class Evaluated:
     """One instance that was evaluated."""
 
     group: InstanceGroup
-    curve: Curve
+    curve: InstanceCurve
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class Instances:
 class Judged:
     """Instances under one question: bounds of those not evaluated, exact rates of the others."""
 
-    def __init__(  # noqa: PLR0917
+    def __init__(
         self, instances: Instances, asked: Asked, most_devices: int, upper: FloatArray, rows: Mapping[int, IntArray]
     ) -> None:
         self.instances, self._asked, self._most, self._upper = instances, asked, most_devices, upper.copy()
@@ -185,7 +186,7 @@ class Judged:
             exact[better], rows[better], variants[better] = rates[better], row, at
 
 
-def rates_at(curve: Curve, asked: Asked, counts: IntArray) -> FloatArray:
+def rates_at(curve: InstanceCurve, asked: Asked, counts: IntArray) -> FloatArray:
     """Requests a second of one instance where ``counts`` equal ones share the load, under the promises.
 
     Free load: the most over the grid of loads.  Fixed: what it answers with its share in flight (interpolated between

@@ -5,14 +5,14 @@ from __future__ import annotations
 from planner.model.spec import ModelSpec
 from planner.serving.engines.behaviours import behaviour
 from planner.serving.layout import Deployment, InstanceGroup
-from planner.serving.predict.behaviour import Behaviour
+from planner.serving.predict.curve import InstanceCurve
 from planner.serving.predict.predict import Predictor
 from planner.serving.predict.prediction import ServingPrediction
 from planner.serving.predict.whole import whole_prediction
 from planner.serving.search.amounts import FloatArray
-from planner.serving.search.curves import Curve, Family
+from planner.serving.search.curves import Family
 from planner.serving.traffic import Traffic
-from planner.serving.words import EngineName
+from planner.serving.words import EngineName, Role
 from profiles.cluster import Cluster
 from profiles.serving_kernels import kernel_times
 
@@ -32,11 +32,11 @@ class KernelEvaluator:
             self._predictors[key] = Predictor(self._model, self._cluster, kernels, behaviour(engine, release))
         return self._predictors[key]
 
-    def curve(self, family: Family, group: InstanceGroup, loads: FloatArray) -> Curve:
+    def curve(self, family: Family, group: InstanceGroup, loads: FloatArray) -> InstanceCurve:
         """One instance of a group."""
         predictor = self.predictor(family.engine, family.release)
-        other = "decode" if group.role == "prefill" else "prefill"
-        groups = (group,)
+        other: Role = "decode" if group.role == "prefill" else "prefill"
+        groups: tuple[InstanceGroup, ...] = (group,)
         if group.role != "aggregated":
             both = {group.role: group, other: group.model_copy(update={"role": other})}
             groups = both["prefill"], both["decode"]

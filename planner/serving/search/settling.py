@@ -23,7 +23,7 @@ MOST_STEPS = 24
 def settled(
     problem: ServingProblem, evaluator: Evaluator, ranked: Ranked, limits: Limits, goal: Goal
 ) -> RankedDeployment:
-    """The deployment of an optimum under the traffic, or under the load that is best where the traffic leaves it free."""
+    """The deployment of an optimum under the traffic, or under the best load where the traffic leaves it free."""
     family, parts = ranked.contest.family, ranked.optimum.parts
     traffic = problem.traffic
     if traffic.requests_per_s is not None:
@@ -86,7 +86,7 @@ def _in_system(prediction: ServingPrediction) -> float:
     return max(prediction.requests_per_s * (prediction.end_to_end.mean_s if prediction.end_to_end else 1.0), 1e-3)
 
 
-def ranked_deployment(  # noqa: PLR0917  # what a line of the answer is made of
+def ranked_deployment(  # what a line of the answer is made of
     problem: ServingProblem,
     deployment: Deployment,
     prediction: ServingPrediction,
@@ -129,7 +129,7 @@ def _free_load(ranked: Ranked, limits: Limits) -> float:
     return load
 
 
-def _with_enough_instances(  # noqa: PLR0917
+def _with_enough_instances(
     problem: ServingProblem,
     evaluator: Evaluator,
     family: Family,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from planner.model.spec import ModelSpec
 from planner.serving.layout import Deployment, InstanceGroup
+from planner.serving.predict.curve import InstanceCurve, unfit
 from planner.serving.predict.prediction import ServingPrediction, Spread
 from planner.serving.search.amounts import FloatArray, distinct_experts, model_amounts, request_amounts
 from planner.serving.search.bounds import peak
@@ -21,17 +20,15 @@ HOST_S = 2e-3
 COLLECTIVE_S = 8e-6
 
 
-@dataclass
-class RooflineCurve:
-    """A curve, as the search reads it."""
-
-    loads: FloatArray
-    requests_per_s: FloatArray
-    ttft_s: dict[int, FloatArray] = field(default_factory=dict)
-    tpot_s: dict[int, FloatArray] = field(default_factory=dict)
-    end_to_end_s: dict[int, FloatArray] = field(default_factory=dict)
-    fits: bool = True
-    reason: str = ""
+def made(
+    loads: FloatArray,
+    rates: FloatArray,
+    ttft: dict[float, FloatArray] | None = None,
+    tpot: dict[float, FloatArray] | None = None,
+    whole: dict[float, FloatArray] | None = None,
+) -> InstanceCurve:
+    """A curve of these arrays."""
+    return InstanceCurve(True, "", loads, rates, ttft or {}, tpot or {}, whole or {}, (), loads, rates)
 
 
 class RooflineEvaluator:
@@ -42,7 +39,7 @@ class RooflineEvaluator:
         self.device, self.layers = cluster.pools[0].device, model.num_layers
         self.asked = 0
 
-    def curve(self, family: Family, group: InstanceGroup, loads: FloatArray) -> RooflineCurve:
+    def curve(self, family: Family, group: InstanceGroup, loads: FloatArray) -> InstanceCurve:
         """One instance."""
         self.asked += 1
         amounts, request, layout, formats = self.amounts, self.request, group.layout, family.formats
@@ -55,7 +52,7 @@ class RooflineEvaluator:
         kept *= request.context_tokens / layout.attention_dp / layout.cp
         most = np.floor(room / kept)
         if most < 1:
-            return RooflineCurve(loads, loads * 0, fits=False, reason="no room for the weights and one request")
+            return unfit("no room for the weights and one request")
         limit = min(most, group.settings.max_num_sequences or 256)
         active = amounts.expert_weights * amounts.experts_per_token / max(amounts.num_experts, 1)
         flops_s = 2 * (amounts.attention_weights + amounts.other_weights) / peak(device, formats.weights)
@@ -68,9 +65,7 @@ class RooflineEvaluator:
         if group.role == "prefill":
             rates = np.minimum(loads / prompt_alone, layout.pp / (prompt_alone - HOST_S * (layout.pp - 1)))
             rates = np.minimum(rates, devices / prompt_s)
-            return RooflineCurve(
-                loads, rates, ttft_s={each: loads / rates * (0.5 + each / 100) for each in PERCENTILES}
-            )
+            return made(loads, rates, {each: loads / rates * (0.5 + each / 100) for each in PERCENTILES})
         running = np.minimum(loads, limit)
         met = distinct_experts(amounts, running / layout.pp) / max(amounts.num_experts, 1)
         step = np.minimum(running, layout.pp) * (dense + experts * met) / layout.pp + running * kept
@@ -82,10 +77,10 @@ class RooflineEvaluator:
         wait = (loads - running) / rates
         tpot = {each: cycle / request.output_tokens * (0.5 + each / 100) for each in PERCENTILES}
         if group.role == "decode":
-            return RooflineCurve(loads, rates, tpot_s=tpot)
+            return made(loads, rates, None, tpot)
         ttft = {each: (prompt_alone + step + wait) * (0.5 + each / 100) for each in PERCENTILES}
         whole = {each: ttft[each] + tpot[each] * (request.output_tokens - 1) for each in PERCENTILES}
-        return RooflineCurve(loads, rates, ttft, tpot, whole)
+        return made(loads, rates, ttft, tpot, whole)
 
     def predicted(self, deployment: Deployment, traffic: Traffic) -> ServingPrediction:
         """The whole deployment in a closed loop, by its instances' curves; open loops by the load that answers them."""
@@ -122,5 +117,5 @@ class RooflineEvaluator:
         )
 
 
-def _spread(times: dict[int, float]) -> Spread:
+def _spread(times: dict[float, float]) -> Spread:
     return Spread(mean_s=times[50], p50_s=times[50], p90_s=times[90], p95_s=times[95], p99_s=times[99])

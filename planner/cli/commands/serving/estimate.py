@@ -26,7 +26,7 @@ def register(group: typer.Typer) -> None:
 
 
 @with_flags("said", ServingFlags)
-def estimate(  # noqa: PLR0917  # a flag is an argument
+def estimate(  # a flag is an argument
     layout: Layout,
     file: QuestionFile = None,
     said: ServingFlags = NOTHING_ASKED,

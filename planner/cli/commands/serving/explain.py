@@ -36,8 +36,8 @@ def explain(
 ) -> None:
     """Why a deployment is the best; with --why-not, what another one lacks."""
     from planner.cli.commands.serving.tables import plan_tables, why_not_tables
-    from planner.operations.serving import SERVING_ESTIMATE
     from planner.operations.service import opened_service
+    from planner.operations.serving import SERVING_ESTIMATE
     from planner.serving.search.explain import lag_words
 
     found = read_plan(plan)

@@ -37,7 +37,7 @@ def plan(  # noqa: PLR0917  # a flag is an argument
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
-    """The best deployment: engine, layout, formats, limits, how many instances, prefill and decode apart or together."""
+    """The best deployment: engine, layout, formats, limits, numbers of instances, prefill and decode apart or not."""
     from planner.cli.commands.serving.tables import plan_tables
     from planner.operations.reading import write_file
     from planner.operations.serving import SERVING_PLAN, ServingPlanRequest
