@@ -49,6 +49,7 @@ def drawn_deployment(engine: EngineName, seed: int) -> tuple[Deployment, Served,
             weights=stored,
             experts=formats.experts if stored == formats.weights else None,
             longest_tokens=draw.choice((None, 8192)),
+            num_experts=model_facts(builtin_model(model)).num_experts,
         )
         roles: tuple[Role, ...] = draw.choice((("aggregated",), ("prefill", "decode")))
         groups = tuple(_group(draw, role) for role in roles)
@@ -73,7 +74,7 @@ def _group(draw: random.Random, role: Role) -> InstanceGroup:
         cache_block_tokens=draw.choice((None, 16, 32, 64)),
         prefix_caching=draw.random() < 0.5,
         cuda_graphs=draw.random() < 0.8,
-        host_cache_bytes=draw.choice((0, 0, 64 << 30)),
+        host_cache_bytes=draw.choice((0, 0, 64 * 10**9)),
         speculation=draw.choice((None, None, _speculation(draw))),
         redundant_experts=draw.choice((0, 0, 16)),
     )

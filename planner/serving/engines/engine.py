@@ -43,6 +43,8 @@ class Served:
     """Input and output of the longest request; none = what the model can."""
     draft_model: str | None = None
     draft_parameters: int | None = None
+    num_experts: int = 0
+    """Routed experts of a layer: TensorRT-LLM is told places for experts, not how many of them are copies."""
 
     @property
     def of_experts(self) -> WeightFormat:

@@ -24,7 +24,9 @@ class ModelFacts:
     attention_everywhere: bool
     """Whether every layer has attention (no state-space or linear mixers)."""
     mlp_sizes: tuple[int, ...]
-    """Inner widths of dense MLPs and of shared experts."""
+    """Inner widths of dense MLPs."""
+    shared_sizes: tuple[int, ...]
+    """Inner widths of shared experts, of one layer together."""
     expert_sizes: tuple[int, ...]
     """Inner widths of routed experts."""
     num_experts: int
@@ -49,7 +51,8 @@ def model_facts(model: ModelSpec) -> ModelFacts:
         num_kv_heads=_distinct([each.num_kv_heads for each in grouped]),
         latent=len(grouped) < len(attentions),
         attention_everywhere=all(kind.attention.kind in ("gqa", "mla") for kind in kinds),
-        mlp_sizes=_distinct([*_mlp_sizes(kinds), *shared]),
+        mlp_sizes=_distinct(_mlp_sizes(kinds)),
+        shared_sizes=_distinct(shared),
         expert_sizes=_distinct([moe.expert_intermediate_size for moe in mixtures]),
         num_experts=max((moe.num_experts for moe in mixtures), default=0),
         num_mtp_layers=model.mtp.num_layers if model.mtp else 0,

@@ -80,26 +80,34 @@ def experts_over_ep(asked: Asked) -> str | None:
     return None
 
 
-def widths_over_devices(asked: Asked) -> str | None:
-    """Inner widths of MLPs are split over tp, those of experts over etp, evenly."""
+def widths_over_devices(asked: Asked, mlp: int, shared: int) -> str | None:
+    """Inner widths of MLPs are split over ``mlp`` devices, of shared experts over ``shared``, of experts over etp."""
     layout = asked.group.layout
-    for width in asked.facts.mlp_sizes:
-        if width % layout.tp:
-            return f"tp = {layout.tp} does not divide the MLP's width {width}; use a tp that does"
+    for what, widths, devices in (
+        ("MLP", asked.facts.mlp_sizes, mlp),
+        ("shared experts", asked.facts.shared_sizes, shared),
+    ):
+        for width in widths:
+            if width % devices:
+                return f"{devices} devices do not divide the width {width} of the {what}; use a tp that does"
     for width in asked.facts.expert_sizes:
         if width % layout.etp:
             return f"tp x attention_dp x cp / ep = {layout.etp} does not divide the experts' width {width}; use more ep"
     return None
 
 
-def whole_blocks(asked: Asked) -> str | None:
-    """A device's part of a weight with block scales is whole blocks of 128 (vllm-project/vllm#40955)."""
+def whole_blocks(asked: Asked, mlp: int, shared: int) -> str | None:
+    """A device's part of a weight with block scales is whole blocks of 128 (vllm-project/vllm#40955).
+
+    ``mlp`` and ``shared``: as in ``widths_over_devices``.
+    """
     layout, formats = asked.group.layout, asked.formats
-    if formats.weights == "fp8_block" and layout.tp > 1:
-        for width in asked.facts.mlp_sizes:
-            if width % (layout.tp * BLOCK):
-                part = f"{width} / {layout.tp} = {width / layout.tp:g}"
-                return f"an MLP's part {part} is not whole blocks of {BLOCK}: use a smaller tp, or weights = fp8"
+    if formats.weights == "fp8_block":
+        for widths, devices in ((asked.facts.mlp_sizes, mlp), (asked.facts.shared_sizes, shared)):
+            for width in widths:
+                if devices > 1 and width % (devices * BLOCK):
+                    part = f"{width} / {devices} = {width / devices:g}"
+                    return f"an MLP's part {part} is not whole blocks of {BLOCK}: use a smaller tp, or weights = fp8"
     if formats.of_experts == "fp8_block" and layout.etp > 1:
         for width in asked.facts.expert_sizes:
             if width % (layout.etp * BLOCK):

@@ -6,9 +6,10 @@ import sys
 
 from planner.backends.checking.environment import make_ready
 from planner.backends.checking.validator import Validator
+from planner.serving.engines.sglang.validator import VALIDATOR as SGLANG
 from planner.serving.engines.vllm.validator import VALIDATOR as VLLM
 
-VALIDATORS: dict[str, Validator] = {"vllm": VLLM}
+VALIDATORS: dict[str, Validator] = {"vllm": VLLM, "sglang": SGLANG}
 
 if __name__ == "__main__":
     for each in sys.argv[1:] or VALIDATORS:

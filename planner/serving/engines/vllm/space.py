@@ -109,6 +109,21 @@ def _ranks_on_nodes(asked: Asked) -> str | None:
     return f"a rank of attention_dp has {rank} devices, which neither divide a node of {node} nor fill nodes: change tp"
 
 
+def _dense_devices(asked: Asked) -> tuple[int, int]:
+    """Devices that split an MLP, and shared experts: one holds these whole where tokens are split over tp instead."""
+    layout = asked.group.layout
+    whole = layout.ep > 1 and layout.tp > 1 and layout.attention_dp > 1  # use_sequence_parallel_moe
+    return layout.tp, 1 if whole else layout.tp
+
+
+def _widths(asked: Asked) -> str | None:
+    return shared_rules.widths_over_devices(asked, *_dense_devices(asked))
+
+
+def _blocks(asked: Asked) -> str | None:
+    return shared_rules.whole_blocks(asked, *_dense_devices(asked))
+
+
 def _online(asked: Asked) -> str | None:
     return shared_rules.formats_of_checkpoint(asked, _ONLINE)
 
@@ -121,8 +136,8 @@ RULES = (
     EngineRule("VL5", ("ep", "redundant_experts"), "vllm/config/model.py:1566", shared_rules.experts_of_a_mixture),
     EngineRule("VL6", ("ep", "redundant_experts"), "fused_moe/expert_map_manager.py:62", shared_rules.experts_over_ep),
     EngineRule("VL7", ("attention_dp",), "vllm/engine/arg_utils.py:2448", _dense_ranks),
-    EngineRule("VL8", ("tp", "ep"), "column and row splits of vLLM's layers", shared_rules.widths_over_devices),
-    EngineRule("VL9", ("tp", "ep"), "quantization/utils/fp8_utils.py, vllm#40955", shared_rules.whole_blocks),
+    EngineRule("VL8", ("tp", "ep"), "column and row splits of vLLM's layers", _widths),
+    EngineRule("VL9", ("tp", "ep"), "quantization/utils/fp8_utils.py, vllm#40955", _blocks),
     EngineRule("VL10", ("dcp",), "vllm/config/parallel.py:577, config/model.py:1578", _decode_context),
     EngineRule("VL11", ("dcp",), "vllm/config/vllm.py:1574", _transfer_of_shared_cache),
     EngineRule("VL12", ("host_cache_bytes",), "vllm/config/vllm.py:1158", _transfer_and_offload),

@@ -92,6 +92,9 @@ def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
         engine = AsyncEngineArgs.from_cli_args(arguments)
         # The tokenizer stands beside real weights; nothing of it is planned.
         engine.skip_tokenizer_init = True
+        if engine.speculative_config and "model" in engine.speculative_config:
+            facts["lacking"] = "a draft model's own config is not here: its speculation is not asked"
+            engine.speculative_config = None
         if engine.enable_eplb:
             facts["lacking"] = "EPLB is checked on CUDA devices only"
             engine.enable_eplb, engine.eplb_config = False, type(engine.eplb_config)()
