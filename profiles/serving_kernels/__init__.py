@@ -12,7 +12,7 @@ from functools import cache, partial
 from profiles.catalogue.device_files import load_device
 from profiles.device import Device
 from profiles.errors import DocumentInvalid
-from profiles.serving_kernels.grid import Table
+from profiles.serving_kernels import shipped
 from profiles.serving_kernels.kernel_times import KernelTimes
 from profiles.serving_kernels.lookup import ENGINES, TableTimes
 from profiles.serving_kernels.roofline import Links, Rates, rates_of
@@ -20,57 +20,47 @@ from profiles.shipped_tables import shipped_table
 
 
 @cache
-def kernel_times(device: str, engine: str) -> KernelTimes:
+def kernel_times(device: str, engine: str, links: Links | None = None) -> KernelTimes:
     """Kernel times of one engine on one catalogue device.
 
     A device without tables has the roofline with the efficiencies of the nearest device that has them: of the same
-    architecture if there is one, then by peak rate and memory bandwidth.  Raises NotFound for an unknown device,
-    DocumentInvalid for an unknown engine.
+    architecture if there is one, then by peak rate and memory bandwidth; its collectives are over ``links``, or over
+    links like that device's.  Raises NotFound for an unknown device, DocumentInvalid for an unknown engine.
     """
     if engine not in ENGINES:
         raise DocumentInvalid(f"'{engine}' is no engine with kernel times", where="engine", hint=", ".join(ENGINES))
     wanted = load_device(device)
-    systems = _by_nearness(wanted)
-    return TableTimes(
-        wanted.name,
-        engine,
-        rates_of(wanted, _links(systems[0])),
-        tuple(partial(_table, system) for system in systems),
-        own_device=_systems()[systems[0]]["device"] == wanted.name,
-    )
+    nearest = by_nearness(wanted)
+    own = systems()[nearest[0]]["device"] == wanted.name
+    rates = shipped.rates(nearest[0]) if own else rates_of(wanted, links or _links(nearest[0]))
+    reads = tuple(partial(shipped.table, system) for system in nearest)
+    return TableTimes(wanted.name, engine, rates, reads, own_device=own)
 
 
-def _table(system: str, place: str, key: str) -> Table | None:
-    return _tables(system, place, key.split("/", maxsplit=1)[0]).get(key)
-
-
-def _systems() -> dict[str, dict[str, object]]:
-    systems: dict[str, dict[str, object]] = shipped_table(__name__, "systems.toml")["systems"]
-    return systems
+def systems() -> dict[str, dict[str, object]]:
+    """Systems with tables: device and links of each."""
+    known: dict[str, dict[str, object]] = shipped_table(__name__, "systems.toml")["systems"]
+    return known
 
 
 def _links(system: str) -> Links:
-    return Links(**{name: value for name, value in _systems()[system].items() if name != "device"})  # type: ignore[arg-type]
+    return Links(**{name: value for name, value in systems()[system].items() if name != "device"})  # type: ignore[arg-type]
 
 
 @cache
-def _rates(system: str) -> Rates:
-    return rates_of(load_device(str(_systems()[system]["device"])), _links(system))
+def rates_of_system(system: str) -> Rates:
+    """Rates of a system by the catalogue: what ``build`` makes tables relative to."""
+    return rates_of(load_device(str(systems()[system]["device"])), _links(system))
 
 
-@cache
-def _tables(system: str, engine: str, kernel: str) -> dict[str, Table]:
-    from profiles.serving_kernels import wheel
+def by_nearness(wanted: Device) -> list[str]:
+    """All systems, that of the device first, then by architecture, then by peak rate and bandwidth."""
 
-    return wheel.tables(system, engine, _rates(system), {kernel})
-
-
-def _by_nearness(wanted: Device) -> list[str]:
     def apart(system: str) -> tuple[bool, bool, float]:
-        device = load_device(str(_systems()[system]["device"]))
+        device = load_device(str(systems()[system]["device"]))
         peaks = [max(each.peak_flops_per_s.get("bf16", 0.0), 1e12) for each in (device, wanted)]
         bandwidths = [each.memory_bandwidth_bytes_per_s for each in (device, wanted)]
         distance = abs(math.log(peaks[0] / peaks[1])) + abs(math.log(bandwidths[0] / bandwidths[1]))
         return device.name != wanted.name, device.architecture != wanted.architecture, distance
 
-    return sorted(_systems(), key=apart)
+    return sorted(systems(), key=apart)

@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Seconds = NDArray[np.float64]
 Basis = Literal["measured", "extrapolated", "roofline"]
+Exchange = Literal["gathered", "normal", "low_latency"]
+"""All tokens to all devices, or each to its experts' devices by DeepEP's normal (prompts) or low-latency kernels."""
 CollectiveName = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
 
 
@@ -92,11 +94,13 @@ class KernelTimes(Protocol):
         experts: Experts,
         number_format: str,
         skew: float = 1.01,
+        exchange: Exchange = "gathered",
     ) -> Seconds:
-        """Routed experts of one layer on one device: both grouped matmuls with the activation and the sort.
+        """Routed experts of one layer on the device with most tokens: grouped matmuls, activation and sort.
 
         ``tokens``: tokens of all devices that share the experts.  ``skew``: exponent of the power law of the routing;
-        0 = balanced.
+        0 = balanced.  ``exchange``: how tokens came to the device.  Where all are gathered, vLLM's and SGLang's kernels
+        go through all of them, so that they are slow with many devices; DeepEP's bring only the device's own.
         """
         ...
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from profiles.errors import DocumentInvalid, NotFound
 from profiles.serving_kernels import roofline
 from profiles.serving_kernels.grid import Grid, Table
-from profiles.serving_kernels.kernel_times import AttentionHeads, Basis, CollectiveName, Experts, Seconds
+from profiles.serving_kernels.kernel_times import AttentionHeads, Basis, CollectiveName, Exchange, Experts, Seconds
 from profiles.serving_kernels.roofline import Rates
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
@@ -60,7 +60,7 @@ class TableTimes:
     def matmul_s(self, rows: ArrayLike, columns: ArrayLike, inner: ArrayLike, number_format: str) -> Seconds:
         """See ``KernelTimes``."""
         key = ("matmul", number_format)
-        grid = self._grids.get(key) or self._made(key, self._found(_formats("matmul", number_format)).dense)
+        grid = self._grids.get(key) or self._made(key, lambda: self._only(_formats("matmul", number_format)))
         m, n, k = _numbers(rows, columns, inner)
         return _seconds(roofline.matmul_s(self.rates, m, n, k, number_format) * grid.factor(n, k, m), m)
 
@@ -78,7 +78,7 @@ class TableTimes:
         """
         b, new, cached = _numbers(batch, new_tokens, cached_tokens)
         grid, window = self._attention("prefill", heads, cache_format)
-        shape = (heads.num_heads, heads.num_kv_heads, heads.head_dim, heads.window or np.inf)
+        shape = (heads.num_heads, heads.num_kv_heads, heads.head_dim, float(heads.window or np.inf))
         least = roofline.prefill_s(self.rates, b, new, cached, shape, cache_format)
         pairs = roofline.seen_pairs(new, cached, shape[3])
         return _seconds(least * grid.factor(b, _whole_prompt(pairs, window)), b * new)
@@ -89,7 +89,7 @@ class TableTimes:
         """See ``KernelTimes``."""
         b, cached = _numbers(batch, cached_tokens)
         grid, window = self._attention("decode", heads, cache_format)
-        shape = (heads.num_heads, heads.num_kv_heads, heads.head_dim, heads.window or np.inf)
+        shape = (heads.num_heads, heads.num_kv_heads, heads.head_dim, float(heads.window or np.inf))
         keys = cached + 1.0 if window or not heads.window else np.minimum(cached + 1.0, heads.window)
         return _seconds(roofline.decode_s(self.rates, b, cached, shape, cache_format) * grid.factor(b, keys), b)
 
@@ -112,8 +112,15 @@ class TableTimes:
         sides = [self._latent(f"latent_matmul/{side}", num_heads, ("bf16",)).factor(b) for side in ("before", "after")]
         return _seconds(least * grid.factor(b, cached + 1.0) + one * (sides[0] + sides[1]), b)
 
-    def experts_s(self, tokens: ArrayLike, experts: Experts, number_format: str, skew: float = 1.01) -> Seconds:
-        """See ``KernelTimes``."""
+    def experts_s(
+        self,
+        tokens: ArrayLike,
+        experts: Experts,
+        number_format: str,
+        skew: float = 1.01,
+        exchange: Exchange = "gathered",
+    ) -> Seconds:
+        """See ``KernelTimes``.  TensorRT-LLM's kernels skip what is not the device's, so that its exchange is one."""
         (t,) = _numbers(tokens)
         shape = {
             "hidden": float(experts.hidden_size),
@@ -122,8 +129,10 @@ class TableTimes:
             "experts": experts.num_experts / experts.ep,
             "ep": float(experts.ep),
         }
-        key = ("experts", experts, number_format, skew)
-        grid = self._grids.get(key) or self._made(key, lambda: self._routed(shape, number_format, skew))
+        plain = exchange == "gathered" or experts.ep == 1 or self.engine == "tensorrt-llm"
+        kernel = "experts" if plain else f"experts_{exchange}"
+        key = (kernel, experts, number_format, skew)
+        grid = self._grids.get(key) or self._made(key, lambda: self._routed(kernel, shape, number_format, skew))
         return _seconds(roofline.experts_s(self.rates, t, shape, number_format) * grid.factor(t), t)
 
     def collective_s(self, operation: CollectiveName, num_bytes: ArrayLike, num_devices: int) -> Seconds:
@@ -162,10 +171,10 @@ class TableTimes:
         return _seconds(least * grid.factor(t), t)
 
     def pass_over_s(self, num_bytes: ArrayLike) -> Seconds:
-        """See ``KernelTimes``."""
+        """See ``KernelTimes``.  It is vLLM's cast to fp8 on every engine."""
         (moved,) = _numbers(num_bytes)
         key = ("pass_over",)
-        grid = self._grids.get(key) or self._made(key, lambda: self._found([["pass_over"]]).blended({"one": 1.0}))
+        grid = self._grids.get(key) or self._made(key, lambda: self._only([["pass_over"]]))
         return _seconds(roofline.pass_over_s(self.rates, moved) * grid.factor(moved), moved)
 
     def measured(self, kernel: str, number_format: str = "") -> Basis:
@@ -182,19 +191,23 @@ class TableTimes:
         wanted |= {each: f"{each}/{number_format}" for each in ("decode", "latent_prefill", "latent_decode")}
         wanted |= {"collective": "collective/all_reduce", "exchange": "exchange/normal/dispatch"}
         keys = [wanted[name]] if "*" not in wanted[name] else [wanted[name].replace("*", x) for x in ("fp8", "bf16")]
-        return "measured" if any(self.reads[0](self.engine, key) for key in keys) else "extrapolated"
+        return "measured" if any(self.reads[0](self.engine, key) is not None for key in keys) else "extrapolated"
 
     def _made(self, key: Any, make: Callable[[], Grid]) -> Grid:
         self._grids[key] = make()
         return self._grids[key]
 
-    def _tables(self, key: str, libraries: tuple[str, ...] = ()) -> Iterator[Table]:
-        """All tables of a kernel: nearest device first, this engine (and then libraries) before the other engines."""
+    def _only(self, groups: list[list[str]]) -> Grid:
+        """The grid of a table of one shape."""
+        return self._found(groups).blended({"one": 1.0})
+
+    def _tables(self, key: str, libraries: tuple[str, ...] = ()) -> Iterator[list[Table]]:
+        """The tables of a kernel on each device that has some, this engine's before libraries' and other engines'."""
+        places = (self.engine, *libraries, *(name for name in ENGINES if name != self.engine))
         for read in self.reads:
-            for place in (self.engine, *libraries, *(name for name in ENGINES if name != self.engine)):
-                table = read(place, key)
-                if table is not None:
-                    yield table
+            tables = [table for place in places if (table := read(place, key)) is not None]
+            if tables:
+                yield tables
 
     def _found(self, groups: list[list[str]]) -> Table:
         """The first table of the first group that has one on this device; else the first of the nearest devices'."""
@@ -219,7 +232,7 @@ class TableTimes:
                 (table.column("window") == heads.window) & (table.column("head_dim") == heads.head_dim)
             )
             window = int(heads.window or 0) if same else 0
-            self._grids[key] = table.only("window", window).blended(wanted, {"head_dim": 4.0})
+            self._grids[key] = table.only("window", window).blended(wanted)
             self._grids[(*key, "window")] = Grid((), np.array(float(window)))
         return self._grids[key], int(self._grids[(*key, "window")].values)
 
@@ -230,8 +243,10 @@ class TableTimes:
             lambda: self._found([[f"{kernel}/{name}"] for name in formats]).blended({"num_heads": num_heads}),
         )
 
-    def _routed(self, shape: dict[str, float], number_format: str, skew: float) -> Grid:
-        table = self._found(_formats("experts", number_format))
+    def _routed(self, kernel: str, shape: dict[str, float], number_format: str, skew: float) -> Grid:
+        formats = _formats(kernel, number_format)
+        # DeepEP's tables are of blocks of fp8 alone.
+        table = self._found(formats if kernel == "experts" else [*formats, [f"{kernel}/fp8_block"]])
         measured = np.unique(table.column("skew"))
         high = int(np.clip(np.searchsorted(measured, skew), min(1, len(measured) - 1), len(measured) - 1))
         low = max(high - 1, 0)
@@ -241,16 +256,18 @@ class TableTimes:
 
     def _collective(self, operation: str, num_devices: int) -> Grid:
         """The engine's own kernel where it measured so many devices, else the library's, else the nearest number."""
-        tables = list(self._tables(f"collective/{operation}", LIBRARIES))
+        tables = next(self._tables(f"collective/{operation}", LIBRARIES))
         same = [table for table in tables if num_devices in table.column("num_devices")]
         return (same or tables)[0].blended({"num_devices": num_devices})
 
     def _exchange(self, kind: str, phase: str, experts: Experts, nodes: float) -> Grid:
-        tables = list(self._tables(f"exchange/{kind}/{phase}"))
-        across = [table for table in tables if (nodes > 1) == bool((table.column("nodes") > 1).any())]
+        for tables in self._tables(f"exchange/{kind}/{phase}"):
+            same = [table for table in tables if nodes <= 1 or (table.column("nodes") > 1).any()]
+            if same:
+                break
         wanted = {"nodes": nodes, "hidden": experts.hidden_size, "topk": experts.experts_per_token}
         wanted["experts"] = experts.num_experts
-        return (across or tables)[0].blended(wanted, {"nodes": 4.0})
+        return (same or tables)[0].blended(wanted)
 
 
 def _formats(kernel: str, number_format: str) -> list[list[str]]:
@@ -271,6 +288,8 @@ def _numbers(*sizes: Any) -> Any:
 
 def _seconds(answer: Any, work: Any) -> Seconds:
     """No work takes no time, not a launch."""
+    if isinstance(work, float):
+        return np.asarray(answer if work > 0 else 0.0)
     return np.asarray(np.where(np.asarray(work) > 0, answer, 0.0))
 
 

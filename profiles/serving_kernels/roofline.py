@@ -20,7 +20,7 @@ WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxf
 ACTIVATION_BYTES = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625}
 """Of matmul inputs; the others read 16 bit."""
 CACHE_BYTES = {"bf16": 2.0, "fp8": 1.0, "nvfp4": 0.5625}
-_PEAKS = {"fp8": ("fp8",), "fp8_block": ("fp8",), "nvfp4": ("fp4", "fp8")}
+_PEAKS = {"fp8": ("fp8",), "fp8_block": ("fp8",), "nvfp4": ("fp4",)}
 LATENT_KEY, LATENT_VALUE, LATENT_ROPE, LATENT_RANK = 128, 128, 64, 512
 """Widths of DeepSeek's latent attention: a head's key and value, the rotated part, keys and values compressed."""
 
@@ -76,6 +76,8 @@ Heads = tuple[Any, Any, Any, Any]
 
 def seen_pairs(new: Any, cached: Any, window: Any) -> Any:
     """Pairs of a new token and a token that it sees (itself among them), with a window of so many tokens."""
+    if isinstance(window, float) and window == np.inf:
+        return new * cached + new * (new + 1.0) / 2.0
     # Tokens whose past is longer than the window see exactly the window.
     short = np.clip(window - cached, 0.0, new)
     rest = new - short
