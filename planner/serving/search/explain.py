@@ -53,8 +53,8 @@ def why(problem: ServingProblem, best: RankedDeployment) -> tuple[str, ...]:
     for group, instance in zip(deployment.groups, prediction.instances, strict=False):
         lines.append(
             f"A {group.role} instance ({layout_words(group)}) keeps {instance.weight_bytes / GIB:,.1f} GiB of weights"
-            f" and {instance.cache_bytes / GIB:,.1f} GiB of keys and values a device: {instance.cache_tokens:,} tokens, or"
-            f" {instance.cache_tokens / max(request.context_tokens, 1):,.0f} requests of mean length"
+            f" and {instance.cache_bytes / GIB:,.1f} GiB of keys and values a device:"
+            f" {instance.cache_tokens:,} tokens, or {instance.cache_tokens / max(request.context_tokens, 1):,.0f} requests of mean length"
         )
     if prediction.bound_by is not None:
         lines.append(f"What binds is {LIMIT_WORDS[prediction.bound_by]}")
