@@ -22,8 +22,6 @@ UNITS: dict[Goal, str] = {
 }
 USER_SPEEDS = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 60.0, 80.0, 110.0, 150.0, 200.0)
 """Tokens a second and user at which the Pareto curve is searched."""
-SETTLED = 4
-"""Contests whose best is predicted whole; where a prediction ranks them otherwise than their instances, it decides."""
 SPLITS = 6
 SEARCHING = 0.6
 """Part of a time limit for the question; the rest is for what promises cost, for whole predictions and the curve."""
@@ -70,8 +68,8 @@ def answered(
         num_evaluated=space.num_evaluated(),
         refused=space.refused(),
         why=why(problem, best) if explained else (),
-        why_not_other_kind=why_not_other_kind(problem, found, best) if explained else "",
-        promise_costs=_promise_costs(space, limits, goal, best, most_s, found.proved) if explained else (),
+        why_not_other_kind=why_not_other_kind(problem, lines) if explained else "",
+        promise_costs=_promise_costs(space, limits, goal, found, most_s) if explained else (),
         traffic_changes=traffic_changes(problem, evaluator, best, limits) if explained else (),
         notes=_notes(space, best),
     )
@@ -80,13 +78,17 @@ def answered(
 def _settled(
     problem: ServingProblem, evaluator: Evaluator, found: Found, limits: Limits, goal: Goal
 ) -> list[RankedDeployment]:
-    """The best of each contest by its whole prediction, the best first.
+    """The best of each engine and kind by its whole prediction, the best first.
 
     Prompts that wait for a free prefill instance are in whole predictions alone, so other splits of the devices are
     tried for the best disaggregated contest.
     """
-    lines, widened = [], False
-    for each in found.ranked[:SETTLED]:
+    lines, widened, seen = [], False, set[tuple[str, bool]]()
+    for each in found.ranked:
+        kind = each.contest.family.engine, each.contest.disaggregated
+        if kind in seen:
+            continue
+        seen.add(kind)
         number = 1 if widened or not each.contest.disaggregated else SPLITS
         widened = widened or each.contest.disaggregated
         tried = [
@@ -133,11 +135,11 @@ def _proof(space: Space, found: Found) -> str:
 
 
 def _promise_costs(
-    space: Space, limits: Limits, goal: Goal, best: RankedDeployment, most_s: float | None, proved: bool
+    space: Space, limits: Limits, goal: Goal, kept: Found, most_s: float | None
 ) -> tuple[PromiseCost, ...]:
     """The best without each promise; instances that were evaluated serve again."""
     costs = []
-    part = None if most_s is None else most_s * (0.2 if proved else 0.05)
+    part = None if most_s is None else most_s * (0.2 if kept.proved else 0.05)
     traffic = space.problem.traffic
     for promise in PROMISES:
         limit = getattr(limits, f"{promise}_s")
@@ -149,7 +151,8 @@ def _promise_costs(
         if not found.ranked:
             continue
         value = in_unit(space.problem, found.ranked[0].optimum.value, goal)
-        gain = best.value / value - 1.0 if goal == "fewest_devices" else value / best.value - 1.0
+        best = in_unit(space.problem, kept.ranked[0].optimum.value, goal)
+        gain = best / value - 1.0 if goal == "fewest_devices" else value / best - 1.0
         costs.append(PromiseCost(promise=promise, limit_s=limit, value=value, gain=max(gain, 0.0)))
     return tuple(costs)
 

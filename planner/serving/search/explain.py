@@ -8,7 +8,6 @@ from planner.serving.predict.prediction import Limit
 from planner.serving.problem import ServingProblem
 from planner.serving.search.amounts import model_amounts, request_amounts
 from planner.serving.search.curves import Evaluator, Limits, prediction_meets
-from planner.serving.search.find import Found
 from planner.serving.traffic import Lengths, Traffic
 from planner.serving.words import WEIGHT_BYTES
 
@@ -22,6 +21,7 @@ LIMIT_WORDS: dict[Limit, str] = {
     "link": "the links between devices: collectives, or keys and values on their way",
     "arrivals": "nothing: everything that arrives is answered",
 }
+ARTICLES = {"aggregated": "An", "prefill": "A", "decode": "A"}
 CHANGES = (("input x 0.5", 0.5, 1.0), ("input x 2", 2.0, 1.0), ("output x 0.5", 1.0, 0.5), ("output x 2", 1.0, 2.0))
 
 
@@ -52,9 +52,10 @@ def why(problem: ServingProblem, best: RankedDeployment) -> tuple[str, ...]:
     ]
     for group, instance in zip(deployment.groups, prediction.instances, strict=False):
         lines.append(
-            f"A {group.role} instance ({layout_words(group)}) keeps {instance.weight_bytes / GIB:,.1f} GiB of weights"
+            f"{ARTICLES[group.role]} {group.role} instance ({layout_words(group)}) keeps {instance.weight_bytes / GIB:,.1f} GiB of weights"
             f" and {instance.cache_bytes / GIB:,.1f} GiB of keys and values a device:"
-            f" {instance.cache_tokens:,} tokens, or {instance.cache_tokens / max(request.context_tokens, 1):,.0f} requests of mean length"
+            f" {instance.cache_tokens:,} tokens,"
+            f" or {instance.cache_tokens / max(request.context_tokens, 1):,.0f} requests of mean length"
         )
     if prediction.bound_by is not None:
         lines.append(f"What binds is {LIMIT_WORDS[prediction.bound_by]}")
@@ -89,22 +90,20 @@ def _nearest_promise(problem: ServingProblem, times: dict[str, float]) -> tuple[
             " percentile",)  # fmt: skip
 
 
-def why_not_other_kind(problem: ServingProblem, found: Found, best: RankedDeployment) -> str:
-    """The best of the other kind, and how much less it answers; or why there is none."""
+def why_not_other_kind(problem: ServingProblem, lines: list[RankedDeployment]) -> str:
+    """The best of the other kind, and how much less it gives; or why there is none.  ``lines``: the best first."""
+    best = lines[0]
     other = "aggregated" if best.deployment.disaggregated else "disaggregated"
     if problem.constraints.disaggregation != "any":
         return f"{other} deployments were not asked for"
-    ranked = [each for each in found.ranked if each.contest.disaggregated != best.deployment.disaggregated]
-    if not ranked:
+    found = next((each for each in lines if each.deployment.disaggregated != best.deployment.disaggregated), None)
+    if found is None or not found.meets:
         return f"no {other} deployment keeps the promises on these devices"
-    at = ranked[0]
-    groups = at.contest.family.deployment(*(part.group for part in at.optimum.parts))
-    mine = next(each for each in found.ranked if each.contest.disaggregated == best.deployment.disaggregated)
-    if at.optimum.value < 0:
-        return f"the best {other} one, {deployment_words(groups)}, needs {groups.num_devices:,} devices"
-    lag = 1.0 - at.optimum.value / mine.optimum.value
-    rates = f"{at.optimum.rate:.3g} instead of {mine.optimum.rate:.3g} requests a second"
-    return f"the best {other} one, {deployment_words(groups)} of {groups.engine}, is {lag:.0%} behind: {rates}"
+    words = f"the best {other} one, {deployment_words(found.deployment)} of {found.deployment.engine}"
+    if problem.traffic.requests_per_s is not None:
+        return f"{words}, needs {found.deployment.num_devices:,} devices"
+    mine, its = best.prediction.output_tokens_per_s, found.prediction.output_tokens_per_s
+    return f"{words}, gives {its:,.0f} instead of {mine:,.0f} output tokens a second ({its / mine - 1:+.0%})"
 
 
 def traffic_changes(

@@ -27,7 +27,6 @@ SETTINGS: Mapping[Role, tuple[InstanceSettings, ...]] = {
     "aggregated": (
         InstanceSettings(),
         InstanceSettings(max_num_batched_tokens=2048),
-        InstanceSettings(max_num_sequences=1024),
     ),
     "prefill": (InstanceSettings(), InstanceSettings(max_num_batched_tokens=16384)),
     "decode": (InstanceSettings(), InstanceSettings(max_num_sequences=1024)),
