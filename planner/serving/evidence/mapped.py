@@ -168,7 +168,7 @@ def _groups(row: ServingRow, model: ModelSpec, kind: Kind, load: int) -> tuple[I
 def _group(
     row: ServingRow, model: ModelSpec, role: Role, instances: int, etp: int, settings: InstanceSettings
 ) -> InstanceGroup:
-    """The layout.  Rows whose tp and ep were multiplied with each other are told by devices: tp = ep x etp, both alike."""
+    """The layout.  Some InferenceMAX rows have tp and ep multiplied with each other: there ep = etp = devices."""
     tp, pp = row.whole("tp", role), row.whole("pp", role) or 1
     dp, ep = row.whole("attention_dp", role) or 1, row.whole("ep", role) or 1
     if tp is None:

@@ -1,102 +1,158 @@
-"""What is predicted for a measured point, in the quantities that were measured."""
+"""What is predicted for a measured point, in the quantities that were measured.
+
+``prepared`` looks a point's kernels up once; what is left is arithmetic, so that a fit asks for many behaviours.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
-from planner.serving.engines.sglang.behaviour import BEHAVIOUR as SGLANG
-from planner.serving.engines.tensorrt_llm.behaviour import BEHAVIOUR as TENSORRT_LLM
-from planner.serving.engines.vllm.behaviour import BEHAVIOUR as VLLM
 from planner.serving.evidence.mapped import MeasuredPoint
 from planner.serving.evidence.unmapped import RowUnmapped
+from planner.serving.layout import InstanceGroup
 from planner.serving.predict.behaviour import Behaviour
+from planner.serving.predict.curve import MEAN, instance_curve
+from planner.serving.predict.instance_times import InstanceTimes, as_behaves
 from planner.serving.predict.iteration_time import Batch
-from planner.serving.predict.lengths import request_sizes
-from planner.serving.predict.predict import Predictor
-from planner.serving.words import EngineName
+from planner.serving.predict.lengths import RequestSizes, request_sizes
+from planner.serving.predict.loads import all_at_once as sent_together
+from planner.serving.predict.loads import at_rate
+from planner.serving.predict.pools import Pools
 from profiles.serving_kernels import kernel_times
 
-BEHAVIOURS: dict[EngineName, Behaviour] = {"vllm": VLLM, "sglang": SGLANG, "tensorrt-llm": TENSORRT_LLM}
+MOST = 65536.0
+_SOME_LOADS = np.geomspace(1.0, 4096.0, 25)
+NEUTRAL: dict[str, float] = {
+    "decode_factor": 1.0,
+    "prompt_factor": 1.0,
+    "host_s": 0.0,
+    "host_s_a_sequence": 0.0,
+    "prompt_host_s_a_layer": 0.0,
+    "request_s": 0.0,
+    "wait_iterations": 1.0,
+}
+"""The fitted fields of a behaviour, at values that change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """Times in seconds; None where the quantity was not measured."""
+    """Times in seconds; None where a kind of run has no such quantity."""
 
     ttft_s: float | None = None
     tpot_s: float | None = None
     output_tokens_per_s: float | None = None
 
 
-@cache
-def _predictor(model: str, device: str, engine: EngineName, behaviour: Behaviour, point: _Subject) -> Predictor:
-    return Predictor(point.point.model, point.point.cluster, kernel_times(device, engine), behaviour)
-
-
 @dataclass(frozen=True, slots=True)
-class _Subject:
-    """A point that stands for its model and machine: all of one name are alike."""
+class Prepared:
+    """A point with its kernels looked up."""
 
     point: MeasuredPoint
+    sizes: RequestSizes
+    times: InstanceTimes
+    places: float
+    batch_s: tuple[float, float]
+    """Of a static batch: reading all prompts, one decoding iteration; as looked up."""
+    pools: Pools
+
+    def predicted(self, behaviour: Behaviour) -> Predicted:
+        """Predict it for an engine that behaves so."""
+        point = self.point
+        if point.kind in {"static batch", "first token"}:
+            return self._static(behaviour)
+        if point.kind == "disaggregated":
+            return self._disaggregated(behaviour)
+        times = as_behaves(self.times, behaviour)
+        loads = np.array([min(float(point.load), MOST)])
+        if point.kind in {"rate", "all at once"}:
+            return self._open(times)
+        curve = instance_curve(times, self.sizes, "aggregated", loads, self.places, waves=point.waves)
+        tokens = float(curve.requests_per_s[0]) * self.sizes.output_tokens
+        if point.kind == "offline throughput":
+            return Predicted(output_tokens_per_s=tokens)
+        return Predicted(float(curve.ttft_s[MEAN][0]), float(curve.tpot_s[MEAN][0]), tokens)
+
+    def _open(self, times: InstanceTimes) -> Predicted:
+        curve = instance_curve(times, self.sizes, "aggregated", _SOME_LOADS, self.places)
+        rate = self.point.row.number("request_rate")
+        if self.point.kind == "rate" and rate is not None:
+            found = at_rate(curve, rate)
+            if found.saturated:
+                raise RowUnmapped("more requests arrive than are predicted to be answered")
+        else:
+            found = sent_together(times, curve, float(self.point.load), self.places)
+        at = found.load
+        ttft = float(np.interp(at, curve.loads, curve.ttft_s[MEAN])) + found.waiting[MEAN]
+        tpot = float(np.interp(at, curve.loads, curve.tpot_s[MEAN])) + found.slower_s
+        return Predicted(ttft, tpot, found.requests_per_s * self.sizes.output_tokens)
+
+    def _static(self, behaviour: Behaviour) -> Predicted:
+        """All prompts first, then all outputs: offline measurements before continuous batching."""
+        prompts, decode = self.batch_s
+        first = max(prompts * behaviour.prompt_factor, behaviour.prompt_host_s_a_layer * self.times.num_layers)
+        first += behaviour.host_s
+        if self.point.kind == "first token":
+            return Predicted(ttft_s=first)
+        each = decode * behaviour.decode_factor + behaviour.host_s + behaviour.host_s_a_sequence * self.point.load
+        whole = first + (self.sizes.output_tokens - 1) * each
+        return Predicted(first, each, self.point.load * self.sizes.output_tokens / whole)
+
+    def _disaggregated(self, behaviour: Behaviour) -> Predicted:
+        pools = Pools(self.pools.model, self.pools.cluster, self.pools.kernels, behaviour)
+        curve = pools.predicted_at(self.point.traffic, self.point.deployment, np.array([float(self.point.load)]))
+        if not curve.fits:
+            raise RowUnmapped(f"does not fit: {curve.reason}")
+        return Predicted(float(curve.ttft_s[0]), float(curve.tpot_s[0]), float(curve.output_tokens_per_s[0]))
+
+
+@cache
+def _pools(model: str, device: str, engine: str, subject: _Alike) -> Pools:
+    behaviour = replace(subject.behaviour, **NEUTRAL)  # type: ignore[arg-type]
+    return Pools(subject.point.model, subject.point.cluster, kernel_times(device, engine), behaviour)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Alike:
+    """A point that stands for its model, machine and engine in a cache: all are equal."""
+
+    point: MeasuredPoint
+    behaviour: Behaviour
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Subject)
+        return isinstance(other, _Alike)
 
     def __hash__(self) -> int:
         return 0
 
 
-def predictor(point: MeasuredPoint, behaviour: Behaviour | None = None) -> Predictor:
-    """The predictor of a point's model, machine and engine."""
-    chosen = behaviour or BEHAVIOURS[point.engine]
-    return _predictor(point.model.name, point.device, point.engine, chosen, _Subject(point))
+def prepared(point: MeasuredPoint, behaviour: Behaviour) -> Prepared:
+    """Look a point's kernels up; raises RowUnmapped where memory says that it cannot run.
+
+    Of ``behaviour`` the memory and limits are taken, not the fitted fields.
+    """
+    pools = _pools(point.model.name, point.device, point.engine, _Alike(point, behaviour))
+    sizes = request_sizes(point.traffic)
+    group, formats = point.deployment.groups[0], point.deployment.formats
+    places = math.inf
+    if point.kind not in {"static batch", "first token", "disaggregated"}:
+        places = pools.places(sizes, group, formats)
+        if places < 1:
+            raise RowUnmapped("weights and one request of the longest have no room by the engine's rules")
+    batch = _batch_s(pools, point, group, sizes) if point.kind in {"static batch", "first token"} else (0.0, 0.0)
+    return Prepared(point, sizes, pools.instance_times(point.traffic, group, formats), places, batch, pools)
 
 
-def predicted(point: MeasuredPoint, behaviour: Behaviour | None = None) -> Predicted:
-    """Predict one point; raises RowUnmapped where memory says that it cannot run."""
-    asked = predictor(point, behaviour)
-    match point.kind:
-        case "static batch":
-            return _static_batch(asked, point)
-        case "first token":
-            return Predicted(ttft_s=_prompts_s(asked, point, 1.0))
-        case _:
-            return _served(asked, point)
-
-
-def _served(asked: Predictor, point: MeasuredPoint) -> Predicted:
-    loads = np.array([min(float(point.load), 65536.0)])
-    curve = asked.predicted_at(point.traffic, point.deployment, loads)
-    if not curve.fits:
-        raise RowUnmapped(f"does not fit: {curve.reason}")
-    tokens = float(curve.output_tokens_per_s[0])
-    if point.kind == "offline throughput":
-        return Predicted(output_tokens_per_s=tokens)
-    return Predicted(float(curve.ttft_s[0]), float(curve.tpot_s[0]), tokens)
-
-
-def _prompts_s(asked: Predictor, point: MeasuredPoint, prompts: float) -> float:
-    group, sizes = point.deployment.groups[0], request_sizes(point.traffic)
-    times = asked.iteration_times(group, point.deployment.formats)
-    seconds = times.seconds(Batch(prompts=prompts, prompt_tokens=sizes.new_tokens))
-    return float(seconds) * asked.behaviour.prompt_factor + asked.behaviour.host_s
-
-
-def _static_batch(asked: Predictor, point: MeasuredPoint) -> Predicted:
-    """All prompts first, then all outputs, one batch: the offline measurements before continuous batching."""
-    group, sizes = point.deployment.groups[0], request_sizes(point.traffic)
-    times = asked.iteration_times(group, point.deployment.formats)
-    first = _prompts_s(asked, point, float(point.load))
-    behaviour = asked.behaviour
-    each = float(times.seconds(Batch(sequences=float(point.load), context=sizes.context))) * behaviour.decode_factor
-    each += behaviour.host_s + behaviour.host_s_a_sequence * point.load
-    whole = first + (sizes.output_tokens - 1) * each
-    return Predicted(first, each, point.load * sizes.output_tokens / whole)
-
-
-def with_factors(behaviour: Behaviour, **factors: float) -> Behaviour:
-    """A behaviour with other fitted values."""
-    return replace(behaviour, **factors)
+def _batch_s(pools: Pools, point: MeasuredPoint, group: InstanceGroup, sizes: RequestSizes) -> tuple[float, float]:
+    load = float(point.load)
+    both = Batch(
+        prompts=np.array([load, 0.0]),
+        prompt_tokens=np.array([sizes.new_tokens, 0.0]),
+        sequences=np.array([0.0, load]),
+        context=sizes.context,
+    )
+    seconds = pools.iteration_times(group, point.deployment.formats).seconds(both)
+    return float(seconds[0]), float(seconds[1])

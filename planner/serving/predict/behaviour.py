@@ -66,6 +66,8 @@ class Behaviour:
     """Decoding iterations between a request's arrival or its prompt's end and what is seen of it."""
     prompt_factor: float = 1.0
     """Measured over looked-up time of iterations that read prompts."""
+    prompt_host_s_a_layer: float = 0.0
+    """Least seconds a layer of such an iteration: its launches, which no graph holds."""
     decode_factor: float = 1.0
     """... and of iterations that decode."""
     request_s: float = 0.0

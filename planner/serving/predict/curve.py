@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ from planner.serving.words import Role
 Array = NDArray[np.float64]
 PERCENTILES: dict[float, float] = {50.0: 0.0, 90.0: 1.2816, 95.0: 1.6449, 99.0: 2.3263}
 """Percentiles that are given, with their place in a normal distribution."""
+_ALIKE = 0.01
+"""Variation of output lengths below which requests that began together end together."""
 MEAN = 0.0
 """Key of the mean beside percentiles."""
 
@@ -44,14 +47,25 @@ def unfit(reason: str) -> InstanceCurve:
     return InstanceCurve(False, reason, nothing, nothing, {}, {}, {}, (), nothing, nothing)
 
 
-def instance_curve(times: InstanceTimes, sizes: RequestSizes, role: Role, loads: Array, places: float) -> InstanceCurve:
-    """The steady state of one instance, with percentiles of what requests see."""
+def instance_curve(
+    times: InstanceTimes,
+    sizes: RequestSizes,
+    role: Role,
+    loads: Array,
+    places: float,
+    *,
+    waves: float = math.inf,
+) -> InstanceCurve:
+    """The steady state of one instance, with percentiles of what requests see.
+
+    ``waves``: see ``closed_loop``.
+    """
     if role == "prefill":
         state = prompts_only(times, loads)
     elif role == "decode":
         state = decode_only(times, loads, places)
     else:
-        state = closed_loop(times, loads, places)
+        state = closed_loop(times, loads, places, waves=waves, alike=sizes.output_variation < _ALIKE)
     ttft = {} if role == "decode" else _first_token(times, state)
     tpot = {} if role == "prefill" else _next_tokens(times, state)
     return InstanceCurve(

@@ -13,7 +13,7 @@ Where prompts run in iterations of their own, the last three hold no decoding re
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ class InstanceTimes:
     """Curves over decoding requests of one rank, seconds."""
 
     behaviour: Behaviour
+    num_layers: int
     ranks: int
     """Attention data-parallel ranks."""
     pipeline: int
@@ -63,8 +64,9 @@ class InstanceTimes:
         return np.interp(sequences, self.sequences, curve)
 
     def prompt_s(self, chunks: Array, sequences: Array) -> Array:
-        """An iteration that reads ``chunks`` (at least 1) of prompts, spread over the ranks; it lasts as its busiest
-        rank, and work that all ranks share grows with the ranks that read.
+        """An iteration that reads ``chunks`` (at least 1) of prompts, spread over the ranks.
+
+        It lasts as its busiest rank, and work that all ranks share grows with the ranks that read.
         """
         one, each, full = (self.at(curve, sequences) for curve in (self.one_prompt, self.prompt_each, self.full))
         readers = np.clip(chunks, 1.0, self.ranks)
@@ -111,29 +113,43 @@ def instance_times(
         tokens_a_sequence=1.0 + drafted,
     )
     decode, one, each, full = np.split(times.seconds(stacked), 4)
-    host = behaviour.host_s + behaviour.host_s_a_sequence * sequences
-    decode = decode * behaviour.decode_factor
     if drafted:
         decode = decode * (1 + drafted * draft_share(times, group))
-    factor = behaviour.prompt_factor
-    one, each, full = ((np.maximum(curve, decode if not reads else 0.0)) * factor for curve in (one, each, full))
-    sequences_most = settings.max_num_sequences or limits.max_num_sequences * ranks
-    return InstanceTimes(
+    looked_up = InstanceTimes(
         behaviour=behaviour,
+        num_layers=times.operators.num_layers,
         ranks=ranks,
         pipeline=layout.pp,
-        max_sequences=sequences_most,
+        max_sequences=settings.max_num_sequences or limits.max_num_sequences * ranks,
         chunk=chunk,
         chunks=chunks,
         prompts_at_once=most,
         passes=max(sizes.output_tokens - 1, 0.0) / accepted_tokens(drafted, acceptance),
         output_tokens=sizes.output_tokens,
         sequences=sequences,
-        decode=decode + host,
-        one_prompt=one + host,
-        prompt_each=each + host,
-        full=full + host,
+        decode=decode,
+        one_prompt=one,
+        prompt_each=each,
+        full=full,
     )
+    return as_behaves(looked_up, behaviour)
+
+
+def as_behaves(looked_up: InstanceTimes, behaviour: Behaviour) -> InstanceTimes:
+    """Looked-up curves with what the engine adds: its factors, and its host's seconds.
+
+    An iteration that reads prompts is launched kernel by kernel: it lasts at least ``prompt_host_s_a_layer`` a layer.
+    """
+    host = behaviour.host_s + behaviour.host_s_a_sequence * looked_up.sequences * looked_up.ranks
+    decode = looked_up.decode * behaviour.decode_factor
+    least = behaviour.prompt_host_s_a_layer * looked_up.num_layers
+    if behaviour.policy != "prefill_first":
+        least = np.maximum(least, decode)
+    one, each, full = (
+        np.maximum(curve * behaviour.prompt_factor, least) + host
+        for curve in (looked_up.one_prompt, looked_up.prompt_each, looked_up.full)
+    )
+    return replace(looked_up, behaviour=behaviour, decode=decode + host, one_prompt=one, prompt_each=each, full=full)
 
 
 def accepted_tokens(drafted: int, acceptance: float | None) -> float:

@@ -77,9 +77,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A collective over ``num_devices``, whose tensor grows with the rows of all attention data-parallel ranks, or of
-    one.
-    """
+    """A collective over ``num_devices``; its tensor grows with the rows of one attention rank, or of all."""
 
     operation: CollectiveName
     bytes_a_row: float
@@ -201,8 +199,10 @@ def routed_experts(operator: Operator, layer: LayerSpec, layout: InstanceLayout)
 
 
 def _collectives(model: ModelSpec, layer: LayerSpec, layout: InstanceLayout, expert_exchange: str | None) -> list[Work]:
-    """After attention: a sum over tp.  After the MLP: the same.  Experts of several attention ranks: their tokens are
-    gathered before and reduce-scattered behind (or sent by an all-to-all kernel of its own).
+    """A sum over tp after attention and after the MLP.
+
+    Experts of several attention ranks: their tokens are gathered before and reduce-scattered behind, or sent by an
+    all-to-all kernel of its own.
     """
     width = model.hidden_size * ACTIVATION_BYTES
     works: list[Work] = []

@@ -16,7 +16,8 @@ iterations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,23 +55,21 @@ class SteadyState:
         return self.wait + self.reading
 
 
-def closed_loop(times: InstanceTimes, loads: Array, places: float) -> SteadyState:
-    """``loads`` requests in flight, a new one whenever one ends; ``places``: that memory lets run."""
+def closed_loop(
+    times: InstanceTimes, loads: Array, places: float, *, waves: float = math.inf, alike: bool = False
+) -> SteadyState:
+    """``loads`` requests in flight, a new one whenever one ends; ``places``: that memory lets run.
+
+    ``waves``: requests of the run for each in flight: the first of them arrive together.  ``alike``: all outputs are
+    equally long, so that requests which began together end together, and their successors arrive together again.
+    """
     most = max(min(places, float(times.max_sequences)), 1.0)
     inside = np.minimum(loads, most)
     state = _inside(times, inside)
+    if alike or waves < math.inf:
+        state = _with_waves(times, state, inside, waves, alike=alike)
     queued = np.maximum(loads - inside, 0.0) / state.requests_per_s
-    return SteadyState(
-        state.requests_per_s,
-        state.running,
-        state.interval,
-        state.wait + queued,
-        state.reading,
-        state.prompt_share,
-        state.decode_s,
-        state.prompt_s,
-        inside,
-    )
+    return replace(state, wait=state.wait + queued, placed=inside)
 
 
 def _inside(times: InstanceTimes, inside: Array) -> SteadyState:
@@ -97,6 +96,32 @@ def _inside(times: InstanceTimes, inside: Array) -> SteadyState:
         rate = 0.5 * (rate + inside / np.maximum(wait + reading + passes * interval, 1e-12))
     running = np.clip(rate * passes * interval, 0.0, inside)
     return SteadyState(rate, running, interval, wait, reading, share, decode, long, inside)
+
+
+def _with_waves(times: InstanceTimes, state: SteadyState, inside: Array, waves: float, *, alike: bool) -> SteadyState:
+    """Requests that arrive together: read up to the token budget an iteration, one iteration after the other.
+
+    Where prompts go first and outputs are alike, every wave is such a one, and nothing is read while it decodes.
+    Where decoding goes on beside them, those that one iteration read end together: later waves wait for one iteration.
+    """
+    full = times.at(times.full, inside / times.lanes / 2)
+    budget = times.ranks * times.prompts_at_once
+    iterations = np.maximum(inside * times.chunks / budget, 1.0)
+    whole = np.where(inside > 1, iterations * full, state.reading)
+    together = np.where(inside * times.chunks > budget, (whole + full) / 2, times.prompt_s(inside, inside * 0.0))
+    first = np.maximum(together * np.where(iterations > 1, 1.0, times.chunks), state.reading) + state.wait
+    later, interval, rate = state.ttft, state.interval, state.requests_per_s
+    if alike and times.behaviour.policy == "prefill_first":
+        later = first
+        decode = times.at(times.decode, inside / times.lanes)
+        interval = np.where(inside > 1, decode + whole / 2 / max(times.passes, 1.0), interval)
+        rate = inside / (first + times.passes * interval)
+    elif alike:
+        block = times.chunks * times.prompt_s(np.minimum(inside, budget), inside / times.lanes)
+        later = np.maximum(state.wait + block, state.ttft)
+    share = 0.0 if waves == math.inf else 1 / max(waves, 1.0)
+    seen = share * first + (1 - share) * later
+    return replace(state, requests_per_s=rate, interval=interval, reading=np.maximum(seen - state.wait, 0.0))
 
 
 def _share_with_prompts(chunks_per_s: Array, decode: Array, long: Array) -> Array:

@@ -9,6 +9,8 @@ scheduler's GUARANTEED_NO_EVICT and the micro-batch scheduler without chunks).  
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.serving.predict.behaviour import Behaviour, Limits
 
 _GIB = 1 << 30
@@ -29,3 +31,5 @@ BEHAVIOUR = Behaviour(
     reserved_bytes_at_least=0.0,
     activation_widths=8.0,
 )
+FIRST_GENERATION = replace(BEHAVIOUR, prompt_factor=1.0)
+"""Releases before 1.0, whose runtime was C++ over TensorRT engines: other host times and kernels."""
