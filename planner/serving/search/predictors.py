@@ -8,7 +8,6 @@ from planner.serving.layout import Deployment, InstanceGroup
 from planner.serving.predict.curve import InstanceCurve
 from planner.serving.predict.predict import Predictor
 from planner.serving.predict.prediction import ServingPrediction
-from planner.serving.predict.whole import whole_prediction
 from planner.serving.search.amounts import FloatArray
 from planner.serving.search.curves import Family
 from planner.serving.traffic import Traffic
@@ -44,4 +43,4 @@ class KernelEvaluator:
 
     def predicted(self, deployment: Deployment, traffic: Traffic) -> ServingPrediction:
         """A whole deployment."""
-        return whole_prediction(self.predictor(deployment.engine, deployment.release), traffic, deployment)
+        return self.predictor(deployment.engine, deployment.release).predicted(traffic, deployment)
