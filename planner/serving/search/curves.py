@@ -19,8 +19,8 @@ from planner.serving.search.amounts import FloatArray
 from planner.serving.traffic import ServiceLevel, Traffic
 from planner.serving.words import EngineName
 
-LOADS = np.unique(np.round(2.0 ** np.arange(0, 13.01, 1 / 3)))
-"""Requests in flight at one instance: the grid of loads, a factor 1.26 apart."""
+LOADS = np.unique(np.round(2.0 ** np.arange(0, 13.01, 1 / 2)))
+"""Requests in flight at one instance: the grid of loads, a factor 1.41 apart."""
 PERCENTILES: tuple[float, ...] = (50, 90, 95, 99)
 
 

@@ -7,6 +7,7 @@ answer is made of.  Nothing here decides what is proved.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 
 import numpy as np
 
@@ -25,12 +26,17 @@ def dive(contest: Contest, known: Iterable[tuple[int, ...]], out_of_time: Callab
     Returns the columns of the layouts that the best stands on, for the next family.
     """
     known = set(known)
-    for judged in contest.judged:
-        layouts = judged.instances.layouts
-        for row in dict.fromkeys([*rows_like(layouts, known), *usual_rows(layouts)]):
-            if out_of_time():
-                break
-            judged.take(row)
+    first = [
+        dict.fromkeys([*rows_like(each.instances.layouts, known), *usual_rows(each.instances.layouts)])
+        for each in contest.judged
+    ]
+    # One of each role after the other, so that a limit leaves some of both.
+    for rows in zip_longest(*first):
+        if out_of_time():
+            break
+        for judged, row in zip(contest.judged, rows, strict=True):
+            if row is not None:
+                judged.take(row, usual=True)
     best: set[tuple[int, ...]] = set()
     for _ in range(MOST_ROUNDS):
         contest.refresh()
@@ -48,7 +54,10 @@ def dive(contest: Contest, known: Iterable[tuple[int, ...]], out_of_time: Callab
             for other in neighbours(judged.instances.layouts, row) if row != UNKNOWN else ():
                 if out_of_time():
                     break
-                judged.take(other)
+                judged.take(other, usual=True)
+    for judged in contest.judged:
+        for row in rows_like(judged.instances.layouts, best):
+            judged.take(row)
     contest.refresh()
     return best
 
@@ -57,7 +66,7 @@ def warm(contest: Contest) -> None:
     """Evaluate the first usual layout: what is read for it is read once for all."""
     for judged in contest.judged:
         for row in usual_rows(judged.instances.layouts)[-1:]:
-            judged.take(row)
+            judged.take(row, usual=True)
     contest.refresh()
 
 

@@ -46,7 +46,7 @@ def releases_of(problem: ServingProblem) -> list[tuple[EngineName, str]]:
 def caches_of(problem: ServingProblem) -> tuple[CacheFormat, ...]:
     """Formats of keys and values on the device: 8 bit where it multiplies in 8 bit."""
     device = problem.cluster.pools[0].device
-    return ("bf16", "fp8") if "fp8" in device.peak_flops_per_s else ("bf16",)
+    return ("fp8", "bf16") if "fp8" in device.peak_flops_per_s else ("bf16",)
 
 
 def refusal_of(problem: ServingProblem) -> Refusal:

@@ -170,7 +170,9 @@ def search(
         return most_s is not None and clock() - start > part * most_s
 
     known: set[tuple[int, ...]] = set()
-    for place, each in enumerate(contests):
+    # Engines in one format first: what is best there is tried first in the others.
+    leading = space.families[0].formats
+    for place, each in enumerate(sorted(contests, key=lambda contest: contest.family.formats != leading)):
         known |= dive(each, known, partial(spent, DIVING * (place + 1) / len(contests)))
     optima = [each.optimum() for each in contests]
     while True:

@@ -24,10 +24,7 @@ UNKNOWN = -1
 NO_ROOM = "no room for the weights and the longest request"
 IntArray = NDArray[np.int64]
 SETTINGS: Mapping[Role, tuple[InstanceSettings, ...]] = {
-    "aggregated": (
-        InstanceSettings(),
-        InstanceSettings(max_num_batched_tokens=2048),
-    ),
+    "aggregated": (InstanceSettings(), InstanceSettings(max_num_batched_tokens=2048)),
     "prefill": (InstanceSettings(), InstanceSettings(max_num_batched_tokens=16384)),
     "decode": (InstanceSettings(), InstanceSettings(max_num_sequences=1024)),
 }
@@ -87,17 +84,21 @@ class Instances:
         self._evaluator, self._refusal = evaluator, refusal
         self.evaluated: dict[int, tuple[Evaluated, ...]] = {}
         """By row; empty where the engine refuses it or nothing fits."""
+        self.whole: set[int] = set()
+        """Rows of which all settings were evaluated."""
         self.refused: dict[str, int] = {}
         sizes = layouts.devices
         self._rows = {int(size): np.flatnonzero(sizes == size) for size in np.unique(sizes)}
 
-    def evaluate(self, row: int) -> None:
-        """Ask the engine's rules and then the evaluator about one row."""
-        if row in self.evaluated:
+    def evaluate(self, row: int, *, usual: bool = False) -> None:
+        """Ask the engine's rules and then the evaluator about one row; ``usual``: with the engine's own limits alone."""
+        if row in self.whole or (usual and row in self.evaluated):
             return
         redundant = int(self.layouts.redundant[row])
-        layout, found = self.layouts.layout(row), []
-        for settings in self._settings_of(layout):
+        layout, found = self.layouts.layout(row), list(self.evaluated.get(row, ()))
+        first, further = self._settings_of(layout)
+        tried = () if row in self.evaluated else first
+        for settings in tried if usual else (*tried, *further):
             said = settings if not redundant else settings.model_copy(update={"redundant_experts": redundant})
             group = InstanceGroup(role=self.role, layout=layout, settings=said)
             reason = self._refusal(self.family, group)
@@ -108,14 +109,18 @@ class Instances:
                     found.append(Evaluated(group, curve))
             if reason is not None:
                 self.refused[reason] = self.refused.get(reason, 0) + 1
+                if not found:
+                    break
         self.evaluated[row] = tuple(found)
+        if not usual or not found:
+            self.whole.add(row)
 
-    def _settings_of(self, layout: InstanceLayout) -> tuple[InstanceSettings, ...]:
-        """What is tried with a layout."""
+    def _settings_of(self, layout: InstanceLayout) -> tuple[tuple[InstanceSettings, ...], tuple[InstanceSettings, ...]]:
+        """What is tried with a layout: the engine's own limits, with each exchange of experts; other limits."""
         first, exchange = self.settings[0], EXCHANGES.get(self.family.engine, {}).get(self.role)
         if exchange is None or first.expert_exchange is not None or layout.ep == 1 or layout.attention_dp == 1:
-            return self.settings
-        return (*self.settings, first.model_copy(update={"expert_exchange": exchange}))
+            return (first,), self.settings[1:]
+        return (first, first.model_copy(update={"expert_exchange": exchange})), self.settings[1:]
 
     def asked(self, asked: Asked, most_devices: int) -> Judged:
         """The instances under one question."""
@@ -146,10 +151,10 @@ class Judged:
         own = self._rows[size]
         self.take(int(own[np.argmax(self._upper[own])]))
 
-    def take(self, row: int) -> None:
+    def take(self, row: int, *, usual: bool = False) -> None:
         """Evaluate a layout, unless its bound says that no promise is kept or it is too large."""
         if self._upper[row] > 0 and int(self.instances.layouts.devices[row]) in self._exact:
-            self.instances.evaluate(row)
+            self.instances.evaluate(row, usual=usual)
             self._take(row)
 
     def pool(self, *, exact_only: bool = False) -> Pool:
@@ -173,7 +178,8 @@ class Judged:
 
     def _take(self, row: int) -> None:
         """Put an evaluated row in the table of its size."""
-        self._upper[row] = 0.0
+        if row in self.instances.whole:
+            self._upper[row] = 0.0
         size = int(self.instances.layouts.devices[row])
         if size not in self._exact:
             return
