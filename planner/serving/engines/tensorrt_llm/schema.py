@@ -13,16 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.serving.engines.strict import differences
 from planner.serving.engines.tensorrt_llm.words import RELEASE
-
-_KINDS: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "str": (str,),
-    "list": (list, tuple),
-    "dict": (Mapping,),
-}
 
 
 @cache
@@ -35,32 +27,7 @@ def schema() -> dict[str, Any]:
 
 def violations(options: Mapping[str, Any]) -> list[str]:
     """Everything that TensorRT-LLM would refuse in the options, each with its path; empty where nothing is."""
-    return [*_of_fields(options, schema(), ""), *relations(options)]
-
-
-def _of_fields(given: Mapping[str, Any], fields: Mapping[str, Any], path: str) -> Iterator[str]:
-    for name, value in given.items():
-        where = f"{path}/{name}"
-        if name not in fields:
-            yield f"{where}: TensorRT-LLM {RELEASE} has no key {name}"
-        else:
-            yield from _of_value(value, fields[name], where)
-
-
-def _of_value(value: Any, wanted: Any, where: str) -> Iterator[str]:
-    if isinstance(wanted, list):
-        if value not in wanted:
-            yield f"{where}: {value!r} is none of {', '.join(map(str, wanted))}"
-    elif isinstance(wanted, dict):
-        if isinstance(value, Mapping):
-            yield from _of_fields(value, wanted["fields"], where)
-        elif value is not None or not wanted.get("optional"):
-            yield f"{where}: {value!r} is no mapping"
-    elif wanted != "any":
-        kind = wanted.rstrip("?")
-        fits = isinstance(value, _KINDS[kind]) and (kind == "bool" or not isinstance(value, bool))
-        if not fits and not (value is None and wanted.endswith("?")):
-            yield f"{where}: {value!r} is no {kind}"
+    return [*differences(options, schema()), *relations(options)]
 
 
 def relations(options: Mapping[str, Any]) -> Iterator[str]:
