@@ -57,6 +57,8 @@ class Replica:
     times: EngineTimes
     tool_latency_s: float = 0.0
     tool_tokens: float = 0.0
+    prompt_share: float = 1.0
+    """Part of a prompt that a sample reads itself: samples of one prompt share its keys and values."""
     now_s: float = 0.0
     clock: float = 0.0
     busy_s: float = 0.0
@@ -93,7 +95,7 @@ class Replica:
 
     def start(self, prompt: float, response: float, turns: int = 1) -> None:
         """Start a sample: its prompt is read at once."""
-        self._pass(self.times.prefill_s(prompt))
+        self._pass(self.times.prefill_s(prompt * self.prompt_share))
         each = response / turns
         self._admit(_Sample(self.clock + each, self._started, self.clock, prompt, turns - 1, each))
         self._started += 1

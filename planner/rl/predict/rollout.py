@@ -55,8 +55,9 @@ def rollout(problem: RlProblem, samples: Samples, times: EngineTimes, needed: fl
 
 def replica_of(problem: RlProblem, times: EngineTimes) -> Replica:
     """An idle instance for a question's samples."""
-    turns = problem.turns
-    return Replica(times) if turns is None else Replica(times, turns.tool_latency_s, turns.tool_tokens)
+    turns, share = problem.turns, 1.0 / problem.samples_per_prompt
+    latency_s, tokens = (0.0, 0.0) if turns is None else (turns.tool_latency_s, turns.tool_tokens)
+    return Replica(times, latency_s, tokens, share)
 
 
 def turns_of(problem: RlProblem) -> int:
