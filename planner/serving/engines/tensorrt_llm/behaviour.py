@@ -39,5 +39,7 @@ BEHAVIOUR = Behaviour(
     likely_tpot=(0.53, 1.29),
     likely_throughput=(0.59, 2.21),
 )
-FIRST_GENERATION = replace(BEHAVIOUR, decode_factor=1.079, prompt_factor=1.0, host_s=0.0, wait_iterations=1.0)
+FIRST_GENERATION = replace(
+    BEHAVIOUR, decode_factor=1.079, prompt_factor=1.0, host_s=0.0, request_s_a_layer=0.0, wait_iterations=1.0
+)
 """Releases before 1.0, whose runtime was C++ over TensorRT engines: other host times and kernels."""
