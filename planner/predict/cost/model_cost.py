@@ -241,11 +241,18 @@ def _layer_table(
         reference_dense_bytes=np.zeros((len(keyed[0]), len(kinds))),
         reference_expert_bytes=np.zeros((len(keyed[0]), len(kinds))),
         widened_bytes=np.stack([_widened_bytes(operators, keyed[0]) for operators in kinds], axis=1),
-        saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0)
-        * _fragmentation(hardware),
-        relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
+        saved_bytes=_by_relief(relieved, 0) * _fragmentation(hardware),
+        relief_s=_by_relief(relieved, 1),
         working_bytes=_working_bytes(kinds, keyed, hardware, widths),
     )
+
+
+def _by_relief(relieved: Sequence[Sequence[tuple[Array, Array]]], number: int) -> Array:
+    """Column ``number`` of what each layer kind has under each relief: [R, K, N].
+
+    Laid out row by row, as rows are picked: of any other layout NumPy copies the whole table for every pick.
+    """
+    return np.stack([np.stack([pair[number] for pair in kinds], axis=1) for kinds in zip(*relieved, strict=True)])
 
 
 def _working_bytes(
