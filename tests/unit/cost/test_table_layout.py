@@ -19,12 +19,12 @@ from profiles.catalogue import load_cluster
 def test_every_table_of_layers_lies_row_by_row(backend: str) -> None:
     problem = Problem(
         model=load_model("mixtral-8x7b"),
-        cluster=load_cluster("dgx-h100", 16),
+        cluster=load_cluster("dgx-h100", 8),
         workload=Workload(global_batch_size=64, sequence_length=2048),
         constraints=Constraints(backends=(backend,)),
     )
     hardware = problem_hardware(problem, the_software(problem).release.physics)
-    space = Space(problem, 16)
+    space = Space(problem, 8)
     costs = CostModel(problem.model, problem.workload, hardware, space.reliefs)
     layers = costs.keyed(space.cores)[0].layers
     assert layers.relief_s.ndim == layers.saved_bytes.ndim == 3

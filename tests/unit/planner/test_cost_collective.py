@@ -202,7 +202,8 @@ def test_a_faster_link_never_takes_more_time(op: Collective, size: float, group:
 def test_groups_that_are_alike_have_the_rings_of_one_alone(op: Collective, fraction: float) -> None:
     """To the bit, also of groups whose strides are no whole numbers."""
     numbers = np.random.default_rng(5)
-    size, stride = 2.0 ** numbers.integers(0, 5, MANY_GROUPS), 2.0 ** numbers.integers(0, 4, MANY_GROUPS) + fraction
+    size = np.array([1.0, 2.0, 4.0, 8.0, 16.0])[numbers.integers(0, 5, MANY_GROUPS)]
+    stride = np.array([1.0, 2.0, 4.0, 8.0])[numbers.integers(0, 4, MANY_GROUPS)] + fraction
     levels = (replace(INSIDE, in_network_reduction=True), OUTSIDE)
     together = Groups(size, stride).rings(levels, op)
     for at in range(0, MANY_GROUPS, 7):
