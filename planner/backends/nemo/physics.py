@@ -24,11 +24,16 @@ NEMO = Physics(
     eight_bit_inputs=True,
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,
+    graphed_on_grace=frozenset({"matmul", "attention", "norm", "rope", "residual", "router"}),
 )
 """Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  Overlap as in
 ``MEGATRON_CORE``.  The loss is TransformerEngine's kernel (NVIDIA-NeMo/Megatron-Bridge@067f987df,
 scripts/performance/utils/overrides.py:84).  8-bit recipes gather parameters in 8 bit and keep no others
 (Megatron-Bridge, training/mixed_precision.py, fp8_param_gather), which is 1 + 1 bytes as 16 bit are 2.
+
+On GB200 and GB300 most recipes capture CUDA graphs (NVIDIA/NeMo@v2.4.0, scripts/performance/recommended_model_configs/
+model_configs_gb200.csv; Megatron-Bridge, scripts/performance: cuda_graph_scope attn, moe_router, moe_preprocess;
+Megatron-MoE-ModelZoo, best_practice/qwen3); dropless experts stay eager.
 
 ``time_spread``: dense models, fit part, 80 rows of two publications: 0.078; 221 other rows, of five, have 0.084."""
 NEMO_2_2 = replace(
@@ -36,8 +41,10 @@ NEMO_2_2 = replace(
     name="nemo-2.2",
     summary="a NeMo performance recipe of 25.02: experts' tokens in an all-to-all",
     dispatch="expert",
+    graphed_on_grace=frozenset(),
 )
-"""DeepEP came to Megatron-Core on 25 February 2025 (NVIDIA/Megatron-LM@0d389f5e99), after its branch."""
+"""DeepEP came to Megatron-Core on 25 February 2025 (NVIDIA/Megatron-LM@0d389f5e99), after its branch.  Grace hosts came
+later."""
 NEMO_2_1 = replace(
     NEMO_2_2,
     name="nemo-2.1",
@@ -45,12 +52,3 @@ NEMO_2_1 = replace(
     wide_loss=True,
 )
 """Also the loss of Megatron-Core in fp32: TransformerEngine's came on 8 March 2025 (Megatron-LM@0f60adbd3)."""
-NEMO_GRAPHED = replace(
-    NEMO,
-    name="nemo-graphed",
-    summary="a NeMo performance recipe on a Grace host: attention and router as CUDA graphs",
-    graphed=frozenset({"matmul", "attention", "norm", "rope", "residual", "router"}),
-)
-"""Recipes for GB200 and GB300 capture attention, router and what prepares the dispatch (cuda_graph_scope attn
-moe_router moe_preprocess, Megatron-Bridge scripts/performance; Megatron-MoE-ModelZoo best_practice/qwen3); experts stay
-eager."""

@@ -18,6 +18,7 @@ from planner.backends.hugging_face import physics as hugging_face
 from planner.backends.llm_foundry import physics as llm_foundry
 from planner.backends.megascale import physics as megascale
 from planner.backends.megatron import physics as megatron
+from planner.backends.megatron_bridge import physics as megatron_bridge
 from planner.backends.megatron_deepspeed import physics as megatron_deepspeed
 from planner.backends.nanotron import physics as nanotron
 from planner.backends.nemo import physics as nemo
@@ -147,6 +148,10 @@ NEMO = Flavour(
 """User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes).
 Benchmarks: the router is force-balanced, or experts drop what exceeds their capacity (Megatron-Bridge, its performance
 recipes and apply_moe_token_drop)."""
+BRIDGE = replace(
+    NEMO, name="Megatron-Bridge performance recipe", backend="megatron-bridge==0.5.1", traits=megatron_bridge.RECIPES
+)
+"""The same recipes from container 25.09 on."""
 NEMO_2_2 = replace(
     NEMO, name="NeMo performance recipe of 25.02", backend="nemo==2.2.0", traits=nemo.NEMO_2_2,
     expert_tensor_parallel_is_tp=True,
@@ -263,6 +268,7 @@ OF_ITS_LIBRARY = (NANOTRON, LLM_FOUNDRY, TORCHTITAN, JAX, AUTOMODEL, NEMO, MEGAS
 """Flavours whose library is called like the back-end."""
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     *((flavour.backend, flavour) for flavour in OF_ITS_LIBRARY),
+    ("megatron-bridge", BRIDGE),
     ("nemo-2.1", NEMO_2_1),
     ("nemo-2.2", NEMO_2_2),
     ("vtrain-one-node", VTRAIN_ONE_NODE),
@@ -292,7 +298,7 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
 
 
 STUDIED_DEVICES = re.compile(r"^(a100|a800|h100|h800|h200)\b", re.IGNORECASE)
-UNDER_NEMO = frozenset(each.name for each in (nemo.NEMO, nemo.NEMO_GRAPHED, nemo.NEMO_2_2, nemo.NEMO_2_1))
+UNDER_NEMO = frozenset(each.name for each in (megatron_bridge.RECIPES, nemo.NEMO, nemo.NEMO_2_2, nemo.NEMO_2_1))
 STUDIED_UNDER_NEMO = re.compile(r"^(a100|h100|h200|b200|b300|gb200|gb300)\b", re.IGNORECASE)
 """Devices on which spreads of whole steps were found (``Physics.time_spread``): a row of another device has the prior's
 interval, because a kernel library that is new to a device may be far from the rates of older ones."""

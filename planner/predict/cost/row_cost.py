@@ -42,7 +42,7 @@ from planner.question.problem import Workload
 from planner.question.routing import load_of
 from planner.strategy.rows import StrategyRows, distinct_rows, v_placed, waiting_head
 from planner.strategy.strategy import Relief
-from solver.arrays import Array, Ints
+from solver.arrays import Array, Ints, Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +160,21 @@ class CostModel:
         each_s = layer_seconds(self.model, self.workload, self.hardware, keys) @ self.kind_counts
         return np.asarray(each_s[key])
 
-    def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
-        """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
+    def rows(
+        self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None, *, one_table: bool = False
+    ) -> RowCost:
+        """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys.
+
+        ``one_table``: as lean as in a V, in which head and embedding share a token table, whatever a row's schedule.
+        """
         cost, key = keyed or self.keyed(rows)
+        shared_table = (rows.pp == 1) | v_placed(rows) | one_table
         tensors, rows = self._tensors_per_parameter(cost, key), rows_as_run(rows, self.hardware.physics)
         shared = parallelisms(rows, tensors, cost.of_layers(key, self.kind_counts))
-        dense, expert = with_orthogonalization(shared, self._asked, cost, key, rows.pp)
+        dense, expert = with_orthogonalization(shared, self._asked, cost, key, shared_table)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(rows, cost, key, (dense, expert))
-        front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
+        front, back, head_dense, copied = self._ends_s(shared_table, cost, key, (dense, expert))
         of_model = self.model, self.workload, cost
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
@@ -220,20 +226,17 @@ class CostModel:
         )
 
     def _ends_s(
-        self,
-        rows: StrategyRows,
-        cost: ModelCost,
-        key: Ints,
-        parallels: tuple[DataParallelism, DataParallelism],
+        self, shared_table: Mask, cost: ModelCost, key: Ints, parallels: tuple[DataParallelism, DataParallelism]
     ) -> tuple[tuple[Array, Array], tuple[Array, Array], Array, Array]:
         """Forward and backward of both ends with ZeRO-2/3 traffic, the head's dense parameters, and frozen bytes.
 
-        Those of a token table that is there twice: without a pipeline head and embedding share one.
+        Frozen bytes of the token table's second copy where head and embedding share one (``shared_table``): without a
+        pipeline, and in a V (arXiv 2412.19437, section 3.2.3).
         """
         first, last, (dense, expert) = cost.embedding, cost.head, parallels
-        head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
+        head_dense = last.dense_parameters[key] - np.where(shared_table, cost.table_copy_parameters[key], 0.0)
         at_work = self.workload, self.hardware
-        copied = np.where(rows.pp == 1, cost.table_copy_bytes[key], 0.0)
+        copied = np.where(shared_table, cost.table_copy_bytes[key], 0.0)
         front_units = [gathered_unit(first, first.dense_parameters[key], dense, "dense", key)]
         front = with_traffic(front_units, *at_work, first.forward_s[key], first.backward_s[key])
         back_units = (
@@ -382,12 +385,8 @@ class CostModel:
         communicators = sum((axis.astype(float) for axis in axes), start=np.zeros(len(rows)))
         further = self.hardware.physics.further_communicators
         communicators = communicators + np.where(communicators > 0, float(further), 0.0)
-        framework = (
-            FRAMEWORK_BYTES
-            + self.hardware.factors.fixed_bytes
-            + COMMUNICATOR_BYTES * communicators
-            + cost.exchange_bytes[key]
-        )
+        framework = FRAMEWORK_BYTES + self.hardware.factors.fixed_bytes + COMMUNICATOR_BYTES * communicators
+        framework = framework + cost.exchange_bytes[key]
         if self.workload.trained.holds_frozen:
             framework = framework + frozen_working_bytes(rows.zero, cost, key)
         if self.hardware.physics.moments_apart:

@@ -53,6 +53,8 @@ class HostTraits:
     """Host seconds of the further products of a grouped matmul that launches one for each local expert."""
     graphed: frozenset[str] = frozenset()
     """Classes of operators whose launches in a layer are a CUDA graph, which costs next to nothing."""
+    graphed_on_grace: frozenset[str] = frozenset()
+    """Classes that are captured where the host is an NVIDIA Grace processor."""
     blocking_launches: bool = False
     """Whether every launch waits for its kernel (``CUDA_LAUNCH_BLOCKING=1``), so that the host never runs ahead."""
     parameter_hooks: float = 0.0

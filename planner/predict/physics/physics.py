@@ -9,11 +9,11 @@ Megatron-Core run: fused kernels, a host that is never late.  ``planner.backends
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.predict.physics.communication import CommunicationTraits
 from planner.predict.physics.host import HostTraits
-from planner.predict.physics.kernels import KernelTraits
+from planner.predict.physics.kernels import KernelTraits, attention_on
 from planner.predict.physics.memory import MemoryTraits
 
 EXPERTS_SPREAD = 0.24
@@ -24,6 +24,8 @@ FEW_EXPERTS = 16
 FEW_EXPERTS_SPREAD = 0.05
 """Further spread of those: fitted part, Grok under two releases of NeMo (12 rows), 90th percentile of the error over
 1.645: 0.035, a third wider.  On rows that chose nothing (Grok, Mixtral: 29) the sum holds all."""
+GRACE = ("GB200", "GB300")
+"""Devices whose host is a Grace processor, by the start of their names."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,11 @@ class Physics(HostTraits, KernelTraits, CommunicationTraits, MemoryTraits):
     priors of ``planner.predict.uncertainty`` stand."""
     studied_devices: int = 0
     """Devices of the largest of those runs."""
+
+    def on(self, device: str, architecture: str) -> Physics:
+        """The same as it behaves on one device: which attention kernel runs there, and what its host captures."""
+        graphed = self.graphed | self.graphed_on_grace if device.upper().startswith(GRACE) else self.graphed
+        return replace(self, attention=attention_on(self.attention, architecture), graphed=graphed)
 
     def spread_at(self, num_devices: int, *, experts: int, traced: bool = False) -> float | None:
         """Spread of a job of a size that was studied, of a model with so many routed ``experts``; None beyond it.

@@ -39,7 +39,8 @@ NF4 = "QLoRA r=16 on q,k,v,o with frozen base NF4-4bit; HF SFTTrainer (fms-accel
         ("NeMo 24.07 final; pretrain", "library", "nemo-2.1"),
         ('release v24.11.1; table "Grok 1 314b"', "library", "nemo-2.1"),
         ('release v25.02; table "Grok 1 314b"', "library", "nemo-2.2"),
-        ("NeMo container 25.09 NeMo Container", "library", "nemo"),
+        ("NeMo container 25.09 NeMo Container", "library", "megatron-bridge"),
+        ("NeMo container 25.04", "library", "nemo"),
         ("export CUDA_LAUNCH_BLOCKING=1", "launches", "blocking"),
     ],
 )
