@@ -19,6 +19,7 @@ from planner.predict.cost.data_parallel import TailCost, tail_s, with_traffic
 from planner.predict.cost.fixed_bytes import FixedBytes
 from planner.predict.cost.frozen_weights import FrozenBytes, frozen_bytes, frozen_working_bytes, gathered_unit
 from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
+from planner.predict.cost.layer_traffic import layer_times_s
 from planner.predict.cost.model_cost import ModelCost, layer_seconds, model_cost
 from planner.predict.cost.newton_schulz import with_orthogonalization
 from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
@@ -173,7 +174,9 @@ class CostModel:
         shared = parallelisms(rows, tensors, cost.of_layers(key, self.kind_counts))
         dense, expert = with_orthogonalization(shared, self._asked, cost, key, shared_table)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
-        forward_s, backward_s = self._layer_times_s(rows, cost, key, (dense, expert))
+        times_s = layer_times_s(rows, layers, key, (dense, expert), self.workload, self.hardware)
+        attention_s = rows_at(layers.attention_forward_s, key), rows_at(layers.attention_backward_s, key)
+        forward_s, backward_s = with_documents(times_s, attention_s, rows, self.documents, self.workload)
         front, back, head_dense, copied = self._ends_s(shared_table, cost, key, (dense, expert))
         of_model = self.model, self.workload, cost
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
@@ -350,24 +353,6 @@ class CostModel:
         local = local + cost.embedding.dense_parameters[key] + cost.head.dense_parameters[key]
         per_parameter: Array = weight_tensors(self.model) / np.maximum(local, 1.0)
         return per_parameter
-
-    def _layer_times_s(
-        self, rows: StrategyRows, cost: ModelCost, key: Ints, groups: tuple[DataParallelism, DataParallelism]
-    ) -> tuple[Array, Array]:
-        """Forward and backward of every layer kind with ZeRO-2/3 traffic and uneven documents: two [R, N]."""
-        layers, (dense, expert) = cost.layers, groups
-        forward_s, backward_s = rows_at(layers.forward_s, key), rows_at(layers.backward_s, key)
-        if np.any(dense.zero >= 2):
-            for kind in range(forward_s.shape[1]):
-                at = (key, kind)
-                units = (
-                    gathered_unit(layers, layers.dense_parameters[at], dense, "dense", at),
-                    gathered_unit(layers, layers.expert_parameters[at], expert, "expert", at),
-                )
-                before = forward_s[:, kind], backward_s[:, kind]
-                forward_s[:, kind], backward_s[:, kind] = with_traffic(units, self.workload, self.hardware, *before)
-        attention_s = rows_at(layers.attention_forward_s, key), rows_at(layers.attention_backward_s, key)
-        return with_documents((forward_s, backward_s), attention_s, rows, self.documents, self.workload)
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """Working copies of ZeRO-2/3, and buckets."""

@@ -9,6 +9,7 @@ Megatron-Core run: fused kernels, a host that is never late.  ``planner.backends
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.predict.physics.communication import CommunicationTraits
@@ -47,16 +48,19 @@ class Physics(HostTraits, KernelTraits, CommunicationTraits, MemoryTraits):
         graphed = self.graphed | self.graphed_on_grace if device.upper().startswith(GRACE) else self.graphed
         return replace(self, attention=attention_on(self.attention, architecture), graphed=graphed)
 
-    def spread_at(self, num_devices: int, *, experts: int, traced: bool = False) -> float | None:
+    def spread_at(
+        self, num_devices: int, *, experts: int, traced: bool = False, breakdown_s: Mapping[str, float] | None = None
+    ) -> float | None:
         """Spread of a job of a size that was studied, of a model with so many routed ``experts``; None beyond it.
 
         No studied run is of a ``traced`` model: its interval is the wide one of software that nobody studied.
+        ``breakdown_s``: terms of the step, of which the host's may have a spread of their own (``host_spread``).
         """
         if self.time_spread is None or num_devices > self.studied_devices or traced:
             return None
-        if not experts:
-            return self.time_spread
-        return math.hypot(self.time_spread, FEW_EXPERTS_SPREAD if experts <= FEW_EXPERTS else EXPERTS_SPREAD)
+        waiting = breakdown_s.get("host", 0.0) / sum(breakdown_s.values()) if breakdown_s else 0.0
+        routed = 0.0 if not experts else FEW_EXPERTS_SPREAD if experts <= FEW_EXPERTS else EXPERTS_SPREAD
+        return math.hypot(self.time_spread, self.host_spread * waiting, routed)
 
 
 TUNED = Physics()
