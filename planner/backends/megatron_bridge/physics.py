@@ -14,7 +14,7 @@ from planner.backends.nemo.physics import NEMO
 RECIPES = replace(
     NEMO,
     name="bridge-recipes",
-    summary="a performance recipe of Megatron-Bridge 0.2 to 0.5: tuned Megatron-Core",
+    summary="a performance recipe of Megatron-Bridge 0.1 to 0.5: tuned Megatron-Core",
     dispatch="expert",
 )
 """NeMo's recipes moved here: TransformerEngine's loss, 16-bit gradients, graphs on Grace hosts.  A plan names its
