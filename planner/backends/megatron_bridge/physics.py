@@ -29,7 +29,7 @@ RECIPES = Physics(
     graphed_on_grace=frozenset({"matmul", "attention", "norm", "rope", "residual", "router"}),
 )
 """A plan names its dispatcher; without one tokens go in an all-to-all (scripts/performance/utils/overrides.py:225-228
-@v0.4.0).  Overlap as in ``megatron.physics.MEGATRON_CORE``.  The loss is TransformerEngine's kernel (the same file, line
+@v0.4.0).  Overlap as in ``megatron.physics.MEGATRON_CORE``.  The loss is TransformerEngine's kernel (that file, line
 84 @067f987df).  8-bit recipes gather parameters in 8 bit and keep no others (src/megatron/bridge/training/
 mixed_precision.py, fp8_param_gather), which is 1 + 1 bytes as 16 bit are 2.
 

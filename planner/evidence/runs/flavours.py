@@ -28,6 +28,7 @@ from planner.backends.torchtitan import physics as torchtitan
 from planner.evidence.runs.software import library_of
 from planner.predict.physics.host import EAGER_LAUNCH_S
 from planner.predict.physics.physics import TUNED, Physics
+from planner.question.training import EVERY_TARGET, AdapterTarget
 from planner.strategy.strategy import RecomputePolicy
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
@@ -68,6 +69,8 @@ class Flavour:
     """Layers run whole by PyTorch on each device: their memory is ``planner.evidence.runs.whole_layer_memory``'s."""
     forced_balance: bool = False
     """Whether such runs spread tokens evenly over experts by force, or drop what is above the mean."""
+    adapts: tuple[AdapterTarget, ...] = EVERY_TARGET
+    """Matrices that adapters are on where a row does not name them."""
     megatron_defaults: bool = False
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
@@ -143,11 +146,13 @@ TORCHTITAN = Flavour(
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
     "NeMo performance recipe", backend="nemo", overlap_tp=True, expert_tensor_parallel_is_tp=False,
-    gradient_dtype="bf16", traits=nemo.NEMO, forced_balance=True,
+    gradient_dtype="bf16", traits=nemo.NEMO, forced_balance=True, adapts=("q", "k", "v"),
 )  # fmt: skip
 """User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes).
 Benchmarks: the router is force-balanced, or experts drop what exceeds their capacity (Megatron-Bridge, its performance
-recipes and apply_moe_token_drop)."""
+recipes and apply_moe_token_drop).  LoRA is on ``linear_qkv`` alone (NVIDIA/NeMo@v2.0.0, examples/nlp/language_modeling/
+tuning/conf/megatron_gpt_finetuning_config.yaml:105; @v2.2.0 and v2.4.0, nemo/collections/llm/recipes/llama3_70b.py:397;
+Megatron-Bridge@v0.4.2, scripts/performance/configs/llama/llama3_llm_finetune.py:219)."""
 BRIDGE = replace(
     NEMO, name="Megatron-Bridge performance recipe", backend="megatron-bridge==0.5.1", traits=megatron_bridge.RECIPES
 )

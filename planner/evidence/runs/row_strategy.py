@@ -140,7 +140,7 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
         optimizer=optimizer,
         gradient_dtype=flavour.gradient_dtype,
         routing=EVEN if flavour.forced_balance or FORCED_BALANCE.search(row.notes) else None,
-        training=training_of_row(row.notes, described(row)),
+        training=training_of_row(row.notes, described(row), flavour.adapts),
     )
 
 

@@ -1,7 +1,7 @@
 """How the model of a measured run was trained, in the words of a workload.
 
 Notes name rank and matrices ("LoRA r=16 on q,k,v,o", "rank 64 on all linear layers"); a row that does not is taken at
-rank 16 on every linear layer, under NVIDIA's recipes on query, key and value alone.
+rank 16 on the matrices that its software adapts by default.
 """
 
 from __future__ import annotations
@@ -24,10 +24,6 @@ TARGETS: tuple[tuple[str, tuple[AdapterTarget, ...]], ...] = (
     (r"\(q,v\)", ("q", "v")),
 )
 """Words of notes and the matrices that they mean; first match wins."""
-ON_QUERIES: frozenset[str] = frozenset({"nemo", "nemo-2.1", "nemo-2.2", "megatron-bridge"})
-"""Libraries whose recipes adapt ``linear_qkv`` alone (NVIDIA/NeMo@v2.0.0, examples/nlp/language_modeling/tuning/conf/
-megatron_gpt_finetuning_config.yaml:105; @v2.2.0 and v2.4.0, nemo/collections/llm/recipes/llama3_70b.py:397;
-NVIDIA-NeMo/Megatron-Bridge@v0.4.2, scripts/performance/configs/llama/llama3_llm_finetune.py:219)."""
 ENDS_TOO = re.compile(r"embedding and output layer trained", re.IGNORECASE)
 BASES: dict[str, tuple[BaseStorage, bool]] = {
     "nf4": ("nf4", False),
@@ -37,12 +33,13 @@ BASES: dict[str, tuple[BaseStorage, bool]] = {
 }
 
 
-def training_of_row(notes: str, said: SoftwareDescription) -> Training | None:
-    """What learns in a run; None where its row says nothing of adapters."""
+def training_of_row(
+    notes: str, said: SoftwareDescription, usual: tuple[AdapterTarget, ...] = EVERY_TARGET
+) -> Training | None:
+    """What learns in a run, on the ``usual`` matrices unless notes name others; None where it has no adapters."""
     if not said.adapters:
         return None
     match = RANK.search(notes)
-    usual: tuple[AdapterTarget, ...] = ("q", "k", "v") if said.library in ON_QUERIES else EVERY_TARGET
     base, doubly = BASES.get(said.quantization, ("nf4", True)) if said.training == "qlora" else ("bf16", True)
     return Training(
         kind="lora" if base == "bf16" else "qlora",

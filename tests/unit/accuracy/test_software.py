@@ -11,8 +11,7 @@ from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import FLAVOURS
 from planner.evidence.runs.prediction import Prediction, predict_rows
 from planner.evidence.runs.row_flavour import flavour_of_row
-from planner.evidence.runs.row_strategy import traits_of_row
-from planner.evidence.runs.row_training import training_of_row
+from planner.evidence.runs.row_strategy import traits_of_row, workload_of_row
 from planner.evidence.runs.software import FACTS, NOTHING_SAID, UNKNOWN_SPREAD, described
 from planner.evidence.runs.software_rules import library_rules, software_rules
 from planner.evidence.runs.truth import SOFTWARE_COLUMNS, read_truth
@@ -145,6 +144,4 @@ def _width(prediction: Prediction) -> float:
 )
 def test_recipes_of_nvidia_adapt_queries_keys_and_values(notes: str, targets: tuple[str, ...]) -> None:
     (row,) = rows_of({"notes": notes})
-    training = training_of_row(notes, described(row))
-    assert training is not None
-    assert training.targets == targets
+    assert workload_of_row(row, flavour_of_row(row)).trained.targets == targets
