@@ -8,7 +8,7 @@ from planner.backends.backend import BackEnd, Files, Release
 from planner.backends.megatron.physics import MEGATRON_CORE
 from planner.backends.megatron_bridge.physics import RECIPES
 from planner.backends.megatron_bridge.resume import RESUMING
-from planner.backends.megatron_bridge.space import SPACE
+from planner.backends.megatron_bridge.space import PREDICTED_SPACE, SPACE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ BACKEND = BackEnd(
     summary="what NeMo trains language models with: megatron-core under Bridge's own names and rules",
     releases=(
         Release(BRIDGE_VERSION, SPACE, MEGATRON_CORE),
-        Release("0.5.1", SPACE, RECIPES, predicts_only=True),
+        Release("0.5.1", PREDICTED_SPACE, RECIPES, predicts_only=True),
     ),
     vendors=frozenset({"NVIDIA"}),
     files=_files,
