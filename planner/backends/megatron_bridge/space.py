@@ -76,5 +76,10 @@ PACKED = packed_sequences(
 QUESTION_RULES = (*PROBLEM_RULES, KINDS, PACKED, *ADAPTER_QUESTION_RULES)
 TABLE = RuleTable("megatron-bridge", (*QUESTION_RULES, *MODEL_RULES), STRATEGY_RULES)
 SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled, CORE_SPACE.dispatcher)
-PREDICTED_SPACE = replace(SPACE, rules=RuleTable("megatron-bridge", QUESTION_RULES, STRATEGY_RULES))
-"""The same for releases that no files are written for: models that its providers build and our files cannot say."""
+PREDICTED_SPACE = replace(
+    SPACE,
+    columns=replace(CORE_SPACE.columns, fp8_parameters=False),
+    rules=RuleTable("megatron-bridge", QUESTION_RULES, STRATEGY_RULES),
+)
+"""The same for releases that no files are written for: models that its providers build and our files cannot say.  That
+weights are gathered in 8 bit is in the recipes' physics."""
