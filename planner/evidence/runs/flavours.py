@@ -269,11 +269,10 @@ MEGATRON_2023 = Flavour(
 copies (Megatron-LM 23.x, core/transformer/mlp.py, model/transformer.py FlashSelfAttention)."""
 FLAGSCALE = Flavour("Megatron-DeepSpeed since FlashAttention", memory="process", sequence_parallel=False)
 
-OF_ITS_LIBRARY = (NANOTRON, LLM_FOUNDRY, TORCHTITAN, JAX, AUTOMODEL, NEMO, MEGASCALE)
+OF_ITS_LIBRARY = (NANOTRON, LLM_FOUNDRY, TORCHTITAN, JAX, AUTOMODEL, NEMO, BRIDGE, MEGASCALE)
 """Flavours whose library is called like the back-end."""
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
-    *((flavour.backend, flavour) for flavour in OF_ITS_LIBRARY),
-    ("megatron-bridge", BRIDGE),
+    *((flavour.backend.partition("==")[0], flavour) for flavour in OF_ITS_LIBRARY),
     ("nemo-2.1", NEMO_2_1),
     ("nemo-2.2", NEMO_2_2),
     ("vtrain-one-node", VTRAIN_ONE_NODE),

@@ -21,6 +21,8 @@ from planner.predict.cost.hardware import Hardware
 from planner.predict.cost.model_cost import LayerTable
 from planner.predict.cost.short_axis import rows_at
 from planner.predict.cost.step_payload import DataParallelism
+from planner.predict.cost.uneven_rows import with_documents
+from planner.predict.packed_rows import PackedRows
 from planner.question.problem import Workload
 from planner.strategy.rows import StrategyRows
 from solver.arrays import Array, Ints
@@ -31,15 +33,12 @@ def layer_times_s(
     layers: LayerTable,
     key: Ints,
     groups: tuple[DataParallelism, DataParallelism],
-    workload: Workload,
-    hardware: Hardware,
+    at_work: tuple[Workload, Hardware, PackedRows | None],
 ) -> tuple[Array, Array]:
-    """Forward and backward of every layer kind with ZeRO-2/3 traffic: two [R, N]."""
-    dense, expert = groups
+    """Forward and backward of every layer kind with ZeRO-2/3 traffic and uneven documents: two [R, N]."""
+    (dense, expert), (workload, hardware, documents) = groups, at_work
     forward_s, backward_s = rows_at(layers.forward_s, key), rows_at(layers.backward_s, key)
-    if not np.any(dense.zero >= 2):
-        return forward_s, backward_s
-    for kind in range(forward_s.shape[1]):
+    for kind in range(forward_s.shape[1]) if np.any(dense.zero >= 2) else ():
         at = (key, kind)
         units = (
             gathered_unit(layers, layers.dense_parameters[at], dense, "dense", at),
@@ -49,7 +48,8 @@ def layer_times_s(
         busy_s = busy_link_s(rows, exchanges_s, dense, hardware)
         before = forward_s[:, kind], backward_s[:, kind]
         forward_s[:, kind], backward_s[:, kind] = with_traffic(units, workload, hardware, *before, busy_s)
-    return forward_s, backward_s
+    attention_s = rows_at(layers.attention_forward_s, key), rows_at(layers.attention_backward_s, key)
+    return with_documents((forward_s, backward_s), attention_s, rows, documents, workload)
 
 
 def busy_link_s(

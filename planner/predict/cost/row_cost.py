@@ -28,7 +28,7 @@ from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
 from planner.predict.cost.step_payload import DataParallelism, hop_parts, parallelisms, table_bytes
 from planner.predict.cost.two_sequences import own_keys
 from planner.predict.cost.uneven_items import spread_column
-from planner.predict.cost.uneven_rows import uneven_column, with_documents
+from planner.predict.cost.uneven_rows import uneven_column
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, PackedKeys
 from planner.predict.memory.framework_memory import (
     framework_buffer_bytes,
@@ -44,6 +44,9 @@ from planner.question.routing import load_of
 from planner.strategy.rows import StrategyRows, distinct_rows, v_placed, waiting_head
 from planner.strategy.strategy import Relief
 from solver.arrays import Array, Ints, Mask
+
+Keyed = tuple[ModelCost, Ints]
+"""Cost table of distinct sharding keys, and each row's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ class CostModel:
         self.kind_counts = np.bincount(self.kind_sequence, minlength=len(model.layer_kinds)).astype(float)
         self._asked = model, workload, self.hardware
 
-    def keyed(self, rows: StrategyRows) -> tuple[ModelCost, Ints]:
+    def keyed(self, rows: StrategyRows) -> Keyed:
         """Cost table of the distinct sharding keys of ``rows``, and each row's key."""
         keys, key = self.keys(rows)
         return model_cost(self.model, self.workload, self.hardware, keys, self.reliefs), key
@@ -161,9 +164,7 @@ class CostModel:
         each_s = layer_seconds(self.model, self.workload, self.hardware, keys) @ self.kind_counts
         return np.asarray(each_s[key])
 
-    def rows(
-        self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None, *, one_table: bool = False
-    ) -> RowCost:
+    def rows(self, rows: StrategyRows, keyed: Keyed | None = None, *, one_table: bool = False) -> RowCost:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys.
 
         ``one_table``: as lean as in a V, in which head and embedding share a token table, whatever a row's schedule.
@@ -174,9 +175,8 @@ class CostModel:
         shared = parallelisms(rows, tensors, cost.of_layers(key, self.kind_counts))
         dense, expert = with_orthogonalization(shared, self._asked, cost, key, shared_table)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
-        times_s = layer_times_s(rows, layers, key, (dense, expert), self.workload, self.hardware)
-        attention_s = rows_at(layers.attention_forward_s, key), rows_at(layers.attention_backward_s, key)
-        forward_s, backward_s = with_documents(times_s, attention_s, rows, self.documents, self.workload)
+        at_work = self.workload, self.hardware, self.documents
+        forward_s, backward_s = layer_times_s(rows, layers, key, (dense, expert), at_work)
         front, back, head_dense, copied = self._ends_s(shared_table, cost, key, (dense, expert))
         of_model = self.model, self.workload, cost
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
