@@ -79,7 +79,7 @@ def _test(system: str, place: str, key: str, rows: Rows, judged: Judged) -> tupl
 
 def log_errors(table: Table, rows: Rows) -> Array:
     """log(predicted / measured) of each row whose window and skew the table has."""
-    if "one" in table.features and len(rows.features) > 1:  # matmuls: the weights' sides are sizes
+    if rows.features == wheel.WEIGHT_SIDES:  # they are sizes of the table
         sizes = np.column_stack([rows.shapes, rows.sizes])
         return np.asarray(np.log(table.blended({"one": 1.0}).factor(*sizes.T)) - rows.logs)
     found: list[Array] = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -147,9 +148,9 @@ class TableTimes:
             return self.collective_s("all_gather", 2.0 * moved, 2)
         key = ("collective", operation, num_devices)
         grid = self._grids.get(key) or self._made(key, lambda: self._collective(operation, num_devices))
-        return _seconds(
-            roofline.collective_s(self.rates, operation, moved, float(num_devices)) * grid.factor(moved), moved
-        )
+        devices = float(num_devices)
+        least = roofline.collective_s(self.rates, operation, moved, devices)
+        return _seconds(least * grid.factor(devices, moved), moved)
 
     def expert_exchange_s(
         self,
@@ -196,13 +197,12 @@ class TableTimes:
         """The grid of a table of one shape."""
         return self._found(groups).blended({"one": 1.0})
 
-    def _tables(self, key: str, libraries: tuple[str, ...] = ()) -> Iterator[list[Table]]:
-        """The tables of a kernel on each device that has some, this engine's before libraries' and other engines'."""
+    def _nearest(self, key: str, suits: Callable[[Table], Any], libraries: tuple[str, ...] = ()) -> Table:
+        """The first table that suits, else the first: nearest device, then this engine, libraries, other engines."""
         places = (self.engine, *libraries, *(name for name in ENGINES if name != self.engine))
-        for read in self.reads:
-            tables = [table for place in places if (table := read(place, key)) is not None]
-            if tables:
-                yield tables
+        every = (table for read in self.reads for place in places if (table := read(place, key)) is not None)
+        first = next(every)
+        return next((table for table in chain((first,), every) if suits(table)), first)
 
     def _found(self, groups: list[list[str]]) -> Table:
         """The first table of the first group that has one on this device; else the first of the nearest devices'."""
@@ -247,19 +247,15 @@ class TableTimes:
         return Grid(grids[0].axes, grids[0].values * (1 - part) + grids[1].values * part)
 
     def _collective(self, operation: str, num_devices: int) -> Grid:
-        """The engine's own kernel where it measured so many devices, else the library's, else the nearest number."""
-        tables = next(self._tables(f"collective/{operation}", LIBRARIES))
-        same = [table for table in tables if num_devices in table.column("num_devices")]
-        return (same or tables)[0].blended({"num_devices": num_devices})
+        """The engine's own kernel if it was measured on so many devices, else the library's, else the next device's."""
+        key = f"collective/{operation}"
+        return self._nearest(key, lambda table: table.axes[0][-1] >= num_devices, LIBRARIES).blended({"one": 1.0})
 
     def _exchange(self, kind: str, phase: str, experts: Experts, nodes: float) -> Grid:
-        for tables in self._tables(f"exchange/{kind}/{phase}"):
-            same = [table for table in tables if nodes <= 1 or (table.column("nodes") > 1).any()]
-            if same:
-                break
+        key = f"exchange/{kind}/{phase}"
+        table = self._nearest(key, lambda table: nodes <= 1 or table.column("nodes").max() > 1)
         wanted = {"nodes": nodes, "hidden": experts.hidden_size, "topk": experts.experts_per_token}
-        wanted["experts"] = experts.num_experts
-        return (same or tables)[0].blended(wanted)
+        return table.blended({**wanted, "experts": experts.num_experts})
 
 
 def _formats(kernel: str, number_format: str) -> list[list[str]]:

@@ -36,7 +36,7 @@ FORMATS = {
 _LEFT_OUT = re.compile("_eager$|nongated")
 _ROUTING = re.compile(r"^(?:balanced|uniform|power_law_([\d.]+))$")
 _OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
-_WEIGHT_SIDES = ("columns", "inner")
+WEIGHT_SIDES = ("columns", "inner")
 _FEWEST_WEIGHTS = 50
 _SLOWER_THAN_PLAIN = {"matmul": 3.0, "experts": 1.5}
 """Median time over that in 16 bit from which a table is left out; small matmuls really pay for scaling their inputs."""
@@ -68,7 +68,7 @@ class Rows:
     def table(self) -> Table:
         """All rows as a table; matmuls with both sides of the weights as sizes."""
         table = tabulated(self.features, self.shapes, self.sizes, self.logs)
-        return table.dense() if self.features == _WEIGHT_SIDES else table
+        return table.dense() if self.features == WEIGHT_SIDES else table
 
 
 def kernel_rows(system: str, engine: str, rates: Rates, kernels: Collection[str] = ()) -> dict[str, Rows]:
@@ -264,7 +264,8 @@ def _engine_all_reduce(columns: Columns, rates: Rates) -> Iterator[_Part]:
 def _collective(columns: Columns, operation: str, rates: Rates) -> _Part:
     moved, devices = 2.0 * columns["message_size"], columns["num_gpus"].astype(float)
     least = roofline.collective_s(rates, operation, moved, devices)
-    return f"collective/{operation}", {"num_devices": devices}, {"bytes": moved}, _seconds(columns), least
+    sizes = {"devices": devices, "bytes": moved}
+    return f"collective/{operation}", {"one": np.ones(len(moved))}, sizes, _seconds(columns), least
 
 
 def _exchange(
