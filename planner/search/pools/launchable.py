@@ -112,6 +112,7 @@ def _stage(stage: PoolStage) -> StagePlan:
         recompute=StageRecompute(policy=stage.recompute, modules=stage.recompute_modules, num_layers_per_chunk=counts),
         offload=StageOffload(optimizer=stage.optimizer_offload, activation_layers=stage.activation_offload_layers),
         peak_memory_bytes=stage.peak_memory_bytes,
+        host_memory_bytes=stage.host_memory_bytes,
         parameters_per_device=stage.parameters_per_device,
         forward_s=stage.forward_s,
         backward_s=stage.microbatch_s - stage.forward_s,
