@@ -99,6 +99,7 @@ def assemble_plan(
                 candidate.strategy.world_size,
                 experts=problem.model.num_experts,
                 traced=problem.model.traced is not None,
+                breakdown_s=candidate.breakdown_s,
             ),
         ),
         tokens_per_s=tokens / step_s,

@@ -22,7 +22,6 @@ from profiles.serving_kernels.grid import Table, distinct, tabulated
 from profiles.serving_kernels.roofline import Rates
 
 FRAMEWORKS = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
-LIBRARIES = ("nccl", "oneccl")
 FORMATS = {
     "bfloat16": "bf16",
     "fp8": "fp8",
@@ -37,7 +36,7 @@ FORMATS = {
 _LEFT_OUT = re.compile("_eager$|nongated")
 _ROUTING = re.compile(r"^(?:balanced|uniform|power_law_([\d.]+))$")
 _OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
-_WEIGHT_SIDES = ("columns", "inner")
+WEIGHT_SIDES = ("columns", "inner")
 _FEWEST_WEIGHTS = 50
 _SLOWER_THAN_PLAIN = {"matmul": 3.0, "experts": 1.5}
 """Median time over that in 16 bit from which a table is left out; small matmuls really pay for scaling their inputs."""
@@ -69,7 +68,7 @@ class Rows:
     def table(self) -> Table:
         """All rows as a table; matmuls with both sides of the weights as sizes."""
         table = tabulated(self.features, self.shapes, self.sizes, self.logs)
-        return table.dense() if self.features == _WEIGHT_SIDES else table
+        return table.dense() if self.features == WEIGHT_SIDES else table
 
 
 def kernel_rows(system: str, engine: str, rates: Rates, kernels: Collection[str] = ()) -> dict[str, Rows]:
@@ -90,7 +89,7 @@ def _usable(key: str, rows: Rows, found: dict[str, Rows]) -> bool:
 
     Matmuls must cover the sizes of models.  A format of 8 or 4 bits that takes far longer than the engine's 16 bit was
     timed with launches or on kernels without tuning, which nobody deploys: vLLM's fp8_block matmuls take the same 0.2
-    to 0.6 ms for 1 as for 1,024 rows on Blackwell, its fp8 experts on Hopper 2.5 times as long as bf16.
+    to 0.6 ms for 1 as for 1,024 rows on Blackwell, its fp8 experts on Hopper 2.2 times as long as bf16.
     """
     kernel, _, number_format = key.partition("/")
     if kernel == "matmul" and len(distinct(rows.shapes)[0]) < _FEWEST_WEIGHTS:
@@ -145,13 +144,13 @@ def _columns(path: Path) -> Columns:
 
     table = pq.read_table(path)
     good = np.ones(table.num_rows, dtype=bool)
-    rows = {name: table.column(name).to_numpy() for name in table.column_names}
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
     for name in ("kernel_source", "backend"):
-        if name in rows:
-            good &= _among(rows[name], lambda word: not _LEFT_OUT.search(word))
-    if "latency" in rows:
-        good &= rows["latency"] > 0
-    return {name: column[good] for name, column in rows.items()}
+        if name in columns:
+            good &= _among(columns[name], lambda word: not _LEFT_OUT.search(word))
+    if "latency" in columns:
+        good &= columns["latency"] > 0
+    return _where(columns, good)
 
 
 def _among(column: Any, wanted: Callable[[str], bool]) -> Any:
@@ -265,7 +264,8 @@ def _engine_all_reduce(columns: Columns, rates: Rates) -> Iterator[_Part]:
 def _collective(columns: Columns, operation: str, rates: Rates) -> _Part:
     moved, devices = 2.0 * columns["message_size"], columns["num_gpus"].astype(float)
     least = roofline.collective_s(rates, operation, moved, devices)
-    return f"collective/{operation}", {"num_devices": devices}, {"bytes": moved}, _seconds(columns), least
+    sizes = {"devices": devices, "bytes": moved}
+    return f"collective/{operation}", {"one": np.ones(len(moved))}, sizes, _seconds(columns), least
 
 
 def _exchange(

@@ -225,7 +225,10 @@ def _length(workload: Workload) -> str:
 
 def _interval(plan: Plan, inputs: dict[str, float] | None, left: float | None) -> tuple[float, float]:
     studied = physics_of(plan).spread_at(
-        plan.chosen().world_size, experts=plan.problem.model.num_experts, traced=plan.problem.model.traced is not None
+        plan.chosen().world_size,
+        experts=plan.problem.model.num_experts,
+        traced=plan.problem.model.traced is not None,
+        breakdown_s=plan.breakdown_s,
     )
     return step_interval_s(plan.breakdown_s, inputs, left, studied_sigma=studied)
 

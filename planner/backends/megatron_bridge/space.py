@@ -9,6 +9,8 @@ perf_recipes/deepseek/h100/deepseek_v3.py:45-51).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.backends.backend import Space
 from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.optimizer_rules import EMERGING
@@ -75,7 +77,13 @@ PACKED = packed_sequences(
     "megatron-bridge 0.6.2 data/packing/algorithms.py:27 packs real data; the emitted recipe has mock data",
     instead="name --backend megatron, torchtitan or maxtext",
 )
-TABLE = RuleTable(
-    "megatron-bridge", (*PROBLEM_RULES, KINDS, PACKED, *ADAPTER_QUESTION_RULES, *MODEL_RULES), STRATEGY_RULES
-)
+QUESTION_RULES = (*PROBLEM_RULES, KINDS, PACKED, *ADAPTER_QUESTION_RULES)
+TABLE = RuleTable("megatron-bridge", (*QUESTION_RULES, *MODEL_RULES), STRATEGY_RULES)
 SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled, CORE_SPACE.dispatcher)
+PREDICTED_SPACE = replace(
+    SPACE,
+    columns=replace(CORE_SPACE.columns, fp8_parameters=False),
+    rules=RuleTable("megatron-bridge", QUESTION_RULES, STRATEGY_RULES),
+)
+"""The same for releases that no files are written for: models that its providers build and our files cannot say.  That
+weights are gathered in 8 bit is in the recipes' physics."""

@@ -40,7 +40,10 @@ def launchable_plan(plan: PoolsPlan) -> Plan:
     breakdown_s = {TERMS[name]: seconds for name, seconds in plan.breakdown_s.items()}
     peak = _peak_flops_per_s(cluster, problem.workload.matmul_format)
     spread = software.release.physics.spread_at(
-        strategy.world_size, experts=problem.model.num_experts, traced=problem.model.traced is not None
+        strategy.world_size,
+        experts=problem.model.num_experts,
+        traced=problem.model.traced is not None,
+        breakdown_s=breakdown_s,
     )
     return Plan(
         problem=Problem(

@@ -75,6 +75,14 @@ def test_send_is_the_half_of_a_gather_of_two() -> None:
     assert TIMES.collective_s("send_recv", 1e6, 2) == TIMES.collective_s("all_gather", 2e6, 2)
 
 
+def test_racks_take_what_was_measured_on_more_devices() -> None:
+    # GB200 was measured on 4 devices, GB300 on 16 (custom_allreduce/vllm/0.27.0): the time is near to its own.
+    gb200, gb300 = (kernel_times(device, "vllm").collective_s("all_reduce", 2**20, 16) for device in ("gb200", "gb300"))
+    assert gb200 == pytest.approx(gb300, rel=0.05)
+    six = TIMES.collective_s("all_reduce", 2**20, 6)
+    assert TIMES.collective_s("all_reduce", 2**20, 4) < six < TIMES.collective_s("all_reduce", 2**20, 8)
+
+
 def test_exchange_between_nodes_costs_more() -> None:
     wide = Experts(7168, 2048, 8, 256, 1, 32)
     inside = TIMES.expert_exchange_s("dispatch", 2048, wide, 32, low_latency=False)
