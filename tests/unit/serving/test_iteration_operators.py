@@ -88,3 +88,9 @@ def test_room_for_keys_and_values_is_what_weights_and_reserves_leave(behaviour):
     memory = device_memory(builtin_model("llama-3.1-70b"), 80e9, group, Formats(weights="fp8"), behaviour)
     assert memory.weight_bytes + memory.reserved_bytes + memory.cache_bytes == pytest.approx(80e9)
     assert 45e9 < memory.cache_bytes < 58e9
+
+
+def test_copies_of_experts_take_room():
+    model, layout, formats = builtin_model("deepseek-v3"), InstanceLayout(attention_dp=8, ep=8), Formats()
+    plain, copied = (weight_bytes(model, layout, formats, redundant_experts=number) for number in (0, 32))
+    assert copied - plain == pytest.approx(58 * 32 / 8 * 3 * 7168 * 2048 * 2)
