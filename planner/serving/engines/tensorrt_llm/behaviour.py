@@ -1,11 +1,10 @@
 """How TensorRT-LLM schedules and reserves memory (release 1.3.0rc27).
 
 Part of free memory (0.9) and tokens of a block (32): KvCacheConfig, nvidia.github.io/TensorRT-LLM/1.3.0rc27/llm-api/
-reference/KvCacheConfig.html.  Batch and token limits (2048, 8192): ``max_batch_size`` and ``max_num_tokens`` of
-``tensorrt_llm/llmapi/llm_args.py``.  Generation first, whole prompts beside it as the token limit allows (the capacity
-scheduler's GUARANTEED_NO_EVICT and the micro-batch scheduler without chunks).  ``reserved_bytes`` and
-``activation_widths`` are priors.  The time factors and the
-intervals are fitted: ``python -m benchmarks.serving_fit``.
+reference/KvCacheConfig.html.  Token limit 8192: ``max_num_tokens`` of ``tensorrt_llm/llmapi/llm_args.py``; that of
+requests, 2048, from memory.  Generation first, whole prompts beside it as the token limit allows (from memory: the
+capacity scheduler GUARANTEED_NO_EVICT and the micro-batch scheduler without chunks).  ``reserved_bytes`` and
+``activation_widths`` are priors.  The time factors and the intervals are fitted: ``python -m benchmarks.serving_fit``.
 """
 
 from __future__ import annotations
