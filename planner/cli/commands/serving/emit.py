@@ -59,7 +59,11 @@ def emit(  # noqa: PLR0917  # a flag is an argument
     )
     folder = write_deployment(deployment, problem.model, problem.cluster, platform, served)
     written = write_folder(folder.files, folder.executables, folder.manifest, out)
-    lines = [f"{written}: {', '.join(sorted(folder.files))}", f"start: {folder.manifest['launch_command']}", *folder.notes]
+    lines = [
+        f"{written}: {', '.join(sorted(folder.files))}",
+        f"start: {folder.manifest['launch_command']}",
+        *folder.notes,
+    ]
     data = {"directory": str(written), "files": sorted(folder.files), "manifest": folder.manifest}
     write_answer(data, output, lambda: [bullets([*lines, f"next: meshwright serving check {written}"])])
 
