@@ -52,8 +52,8 @@ def why(problem: ServingProblem, best: RankedDeployment) -> tuple[str, ...]:
     ]
     for group, instance in zip(deployment.groups, prediction.instances, strict=False):
         lines.append(
-            f"{ARTICLES[group.role]} {group.role} instance ({layout_words(group)}) keeps {instance.weight_bytes / GIB:,.1f} GiB of weights"
-            f" and {instance.cache_bytes / GIB:,.1f} GiB of keys and values a device:"
+            f"{ARTICLES[group.role]} {group.role} instance ({layout_words(group)}) keeps"
+            f" {instance.weight_bytes / GIB:,.1f} GiB of weights and {instance.cache_bytes / GIB:,.1f} GiB of keys and values a device:"
             f" {instance.cache_tokens:,} tokens,"
             f" or {instance.cache_tokens / max(request.context_tokens, 1):,.0f} requests of mean length"
         )

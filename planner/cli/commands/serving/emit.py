@@ -34,7 +34,7 @@ def register(group: typer.Typer) -> None:
     group.command("emit")(emit)
 
 
-def emit(  # noqa: PLR0917  # a flag is an argument
+def emit(
     plan: PlanFile,
     out: Out,
     platform: PlatformName = "plain",
