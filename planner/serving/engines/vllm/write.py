@@ -112,5 +112,8 @@ def command(deployment: Deployment, group: InstanceGroup, served: Served, device
     words = ("vllm", "serve", model, *flags().to_words({**told, **where}))
     environment = {}
     if group.role != "aggregated":
-        environment = {"VLLM_NIXL_SIDE_CHANNEL_HOST": OWN, "VLLM_NIXL_SIDE_CHANNEL_PORT": SIDE}
+        environment |= {"VLLM_NIXL_SIDE_CHANNEL_HOST": OWN, "VLLM_NIXL_SIDE_CHANNEL_PORT": SIDE}
+    if group.layout.cp > 1:
+        # Only the second model runner splits prompts (vllm/config/vllm.py:3092).
+        environment["VLLM_USE_V2_MODEL_RUNNER"] = "1"
     return InstanceCommand(words, nodes, ("--headless",), environment)
