@@ -163,7 +163,7 @@ targets: $(TARGETS)/.deepspeed $(TARGETS)/.validators
 # The own parsers of serving engines, 230 MB: `make test-all` asks them where they are there, nothing else needs them.
 serving-targets: $(VENV)/.dev
 	MESHWRIGHT_VALIDATORS="$${MESHWRIGHT_VALIDATORS:-$(abspath .cache/validators)}" \
-	    $(BIN)/python -m planner.serving.engines.validators
+	    $(BIN)/python -m planner.serving.platforms.install_validators
 
 # A real PostgreSQL: the tests start their own server, only the programs must be there.
 postgres:

@@ -20,6 +20,9 @@ from planner.serving.engines.checking import checkpoint_config, runs_of
 from planner.serving.engines.engine import Served
 from planner.serving.engines.registry import ENGINES
 from planner.serving.engines.validators import VALIDATORS
+from planner.serving.layout import Deployment, InstanceGroup
+from planner.serving.platforms import triton
+from planner.serving.platforms.platform import Given
 from planner.serving.words import EngineName
 from tests.sampling import runs_whole
 from tests.serving_deployments import NODE, drawn_deployment
@@ -68,6 +71,19 @@ def test_what_the_engine_has_not_is_refused(worker: Worker) -> None:
         said = worker.ask({"config": config, "words": words, "num_devices": 8})
         assert not said.accepted
         assert said.message
+
+
+def test_triton_s_protobuf_takes_a_written_configuration_and_no_other_field() -> None:
+    validator = triton.VALIDATOR
+    if not is_ready(validator, validator.default_version):
+        pytest.skip("tritonclient is not installed: make serving-targets")
+    plain = Deployment(engine="vllm", release=ENGINES["vllm"].releases[0], groups=(InstanceGroup(),))
+    files = triton.write(Given(plain, Served("m"), "llama", NODE)).files
+    with Worker(validator, validator.default_version) as started:
+        said = started.ask({"config": files["model_repository/llama/config.pbtxt"]})
+        assert said.accepted
+        assert said.facts == {"name": "llama", "backend": "vllm", "instances": 1}
+        assert "no field named" in started.ask({"config": "bakend: 1"}).message
 
 
 def test_the_snapshot_of_flags_is_the_parser_s(worker: Worker) -> None:
