@@ -26,6 +26,7 @@ from planner.operations.pools import POOLS
 from planner.operations.replan import REPLAN
 from planner.operations.script import READ_SCRIPT
 from planner.operations.sensitivity import SENSITIVITY
+from planner.operations.serving import SERVING_ESTIMATE, SERVING_PLAN
 from planner.operations.sweep import SWEEP
 from planner.operations.throughput import THROUGHPUT
 from planner.operations.towers import TOWERS
@@ -39,6 +40,8 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     THROUGHPUT,
     FLEET,
     SWEEP,
+    SERVING_PLAN,
+    SERVING_ESTIMATE,
     GET_PLAN,
     LIST_PLANS,
     DELETE_PLAN,

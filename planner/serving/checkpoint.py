@@ -42,7 +42,9 @@ def checkpoint_formats(config: Mapping[str, Any]) -> CheckpointFormats:
         return _compressed(said), None
     if method in {"modelopt", "modelopt_fp4"} or "quant_algo" in said:
         return _modelopt(said), None
-    raise DocumentInvalid(f"weights quantised by {method or 'an unnamed method'} are not known", where=_WHERE, hint=_HINT)
+    raise DocumentInvalid(
+        f"weights quantised by {method or 'an unnamed method'} are not known", where=_WHERE, hint=_HINT
+    )
 
 
 def _whole_numbers(bits: object) -> WeightFormat:
@@ -72,4 +74,6 @@ def _modelopt(said: Mapping[str, Any]) -> WeightFormat:
     known: dict[str, WeightFormat] = {"FP8": "fp8", "NVFP4": "nvfp4", "MXFP4": "mxfp4", "W4A16_AWQ": "int4"}
     if algorithm in known:
         return known[algorithm]
-    raise DocumentInvalid(f"the algorithm {algorithm or 'of quantization_config'} is not known", where=_WHERE, hint=_HINT)
+    raise DocumentInvalid(
+        f"the algorithm {algorithm or 'of quantization_config'} is not known", where=_WHERE, hint=_HINT
+    )

@@ -3,7 +3,7 @@
 JSON lines or CSV with a heading.  Names of a column: of input tokens ``input_tokens``, ``input_length``,
 ``prompt_tokens``, ``prompt_len``, ``isl``, ``ContextTokens``; of output tokens ``output_tokens``, ``output_length``,
 ``completion_tokens``, ``output_len``, ``osl``, ``GeneratedTokens``; of the arrival, which may be missing,
-``arrival_s``, ``timestamp_s``, ``arrival_time`` (seconds) or ``timestamp`` (milliseconds, as Mooncake's traces have it).
+``arrival_s``, ``timestamp_s``, ``arrival_time`` (seconds) or ``timestamp`` (milliseconds, as in Mooncake's traces).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from planner.serving.traffic import LONGEST_TOKENS, Lengths
@@ -69,7 +70,7 @@ def lengths_of(tokens: Sequence[int]) -> Lengths:
     if len(counted) > MOST_VALUES:
         ordered = sorted(tokens)
         cuts = [len(ordered) * part // MOST_VALUES for part in range(MOST_VALUES + 1)]
-        shares = [ordered[low:high] for low, high in zip(cuts, cuts[1:], strict=False) if high > low]
+        shares = [ordered[low:high] for low, high in pairwise(cuts) if high > low]
         counted = [(max(1, round(sum(share) / len(share))), len(share)) for share in shares]
     values = tuple(value for value, _ in counted)
     return Lengths(kind="table", tokens=values, weights=tuple(float(count) for _, count in counted))
@@ -85,7 +86,9 @@ def _rows(text: str, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise DocumentInvalid(f"no JSON: {error.msg}", where=f"{where}:{number}", hint="one object a line") from None
+            raise DocumentInvalid(
+                f"no JSON: {error.msg}", where=f"{where}:{number}", hint="one object a line"
+            ) from None
         if not isinstance(row, dict):
             raise DocumentInvalid("a request must be an object", where=f"{where}:{number}", hint="one object a line")
         yield number, row

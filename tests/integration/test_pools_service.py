@@ -1,4 +1,4 @@
-"""``POST /v1/pools-plans`` and ``/v1/towers-plans``: the answer, and one clear error for what cannot be."""
+"""``POST /v1/pools-plans``, ``/v1/towers-plans`` and ``/v1/serving/...``: the answer, and one clear error each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from planner.operations.pools import POOLS
+from planner.operations.serving import SERVING_ESTIMATE, SERVING_PLAN, ServingEstimate
 from planner.operations.towers import TOWERS
 from planner.plan.plan import Plan
 from planner.search.towers.plan import TowersPlan
+from planner.serving.plan import ServingPlan
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import service
 
@@ -71,3 +73,17 @@ def test_the_places_of_a_tower(client: TestClient) -> None:
     refused = client.post("/v1/towers-plans", json={**TOWERS.example, "model": "llama-3.1-8b"})
     assert refused.status_code == 422
     assert "has no vision tower" in refused.json()["detail"]
+
+
+def test_a_deployment_that_serves(client: TestClient) -> None:
+    asked = {**SERVING_PLAN.example, "model": "llama-3.1-8b", "devices": 1, "constraints": {"engines": ["vllm"]}}
+    answer = client.post("/v1/serving/plans", json=asked)
+    assert answer.status_code == 200, answer.text
+    said = ServingPlan.model_validate_json(answer.text)
+    assert said.best.meets
+    own = {**SERVING_ESTIMATE.example, **asked, "groups": [{"layout": {"tp": 1}}]}
+    estimate = ServingEstimate.model_validate_json(client.post("/v1/serving/estimates", json=own).text)
+    assert estimate.line.prediction.fits
+    refused = client.post("/v1/serving/plans", json={**asked, "objective": "fewest_devices"})
+    assert refused.status_code == 422
+    assert "needs requests_per_s" in refused.json()["detail"]

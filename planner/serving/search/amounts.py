@@ -42,7 +42,10 @@ class ModelAmounts:
     """FLOPs of one query token seeing one token, all layers that see every token."""
     heads: tuple[tuple[int, int], ...]
     """(query heads, kv heads) of each kind of softmax attention."""
-    latent: bool
+    latent_flops_per_pair: int
+    """Of latent attention in decode (absorbed form), all layers; 0 for other kinds."""
+    residual_values: int
+    """Numbers of a token that leave the mixers, all layers with one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class RequestAmounts:
 def model_amounts(model: ModelSpec) -> ModelAmounts:
     """The amounts of a model."""
     attention = other = experts = cache = pairs = 0
-    heads, latent = set(), False
+    heads, latent, layers = set[tuple[int, int]](), 0, 0
     for run in model.layer_runs:
         for operator in layer_operators(model, run.kind):
             if operator.op_class == "grouped_matmul":
@@ -75,10 +78,12 @@ def model_amounts(model: ModelSpec) -> ModelAmounts:
         mixer_spec = model.layer_kinds[run.kind].attention
         if not isinstance(mixer_spec, AttentionSpec):
             continue
+        layers += run.count
         heads.add((mixer_spec.num_heads, mixer_spec.num_kv_heads))
         if mixer_spec.kind == "mla":
-            latent = True
-            cache += run.count * ((mixer_spec.kv_lora_rank or 0) + (mixer_spec.qk_rope_head_dim or 0))
+            rank, rope = mixer_spec.kv_lora_rank or 0, mixer_spec.qk_rope_head_dim or 0
+            cache += run.count * (rank + rope)
+            latent += run.count * 2 * mixer_spec.num_heads * (2 * rank + rope) if mixer_spec.indexer is None else 0
         elif mixer_spec.sliding_window is None and not mixer_spec.reuses_key_values:
             cache += run.count * mixer_spec.num_kv_heads * (mixer_spec.head_dim + mixer_spec.v_head_dim)
         if mixer_spec.sliding_window is None and mixer_spec.indexer is None:
@@ -99,7 +104,8 @@ def model_amounts(model: ModelSpec) -> ModelAmounts:
         cache_values_per_token=cache,
         attention_flops_per_pair=pairs,
         heads=tuple(sorted(heads)),
-        latent=latent,
+        latent_flops_per_pair=latent,
+        residual_values=layers * model.hidden_size,
     )
 
 
@@ -142,4 +148,5 @@ def distinct_experts(amounts: ModelAmounts, tokens: FloatArray) -> FloatArray:
     share = np.arange(1, amounts.num_experts + 1, dtype=float) ** -STEEPEST_ROUTING
     share /= share.sum()
     draws = np.maximum(tokens, 1.0) * amounts.experts_per_token
-    return (1.0 - np.exp(np.log1p(-share)[:, None] * draws[None, :])).sum(axis=0)
+    found: FloatArray = (1.0 - np.exp(np.log1p(-share)[:, None] * draws[None, :])).sum(axis=0)
+    return found

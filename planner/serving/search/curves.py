@@ -13,14 +13,15 @@ from typing import Protocol
 import numpy as np
 
 from planner.serving.layout import Deployment, Formats, InstanceGroup
+from planner.serving.predict.curve import InstanceCurve
 from planner.serving.predict.prediction import ServingPrediction
 from planner.serving.search.amounts import FloatArray
 from planner.serving.traffic import ServiceLevel, Traffic
-from planner.serving.words import EngineName, Role
+from planner.serving.words import EngineName
 
-LOADS = np.unique(np.round(2.0 ** np.arange(0, 13.01, 1 / 3)))
-"""Requests in flight at one instance: the grid of loads, a factor 1.26 apart."""
-PERCENTILES = (50, 90, 95, 99)
+LOADS = np.unique(np.round(2.0 ** np.arange(0, 13.01, 1 / 2)))
+"""Requests in flight at one instance: the grid of loads, a factor 1.41 apart."""
+PERCENTILES: tuple[float, ...] = (50, 90, 95, 99)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +37,10 @@ class Family:
         return Deployment(engine=self.engine, release=self.release, formats=self.formats, groups=groups)
 
 
-class Curve(Protocol):
-    """One instance at several loads; arrays of one length."""
-
-    fits: bool
-    reason: str
-    loads: FloatArray
-    requests_per_s: FloatArray
-    ttft_s: dict[int, FloatArray]
-    """By percentile; empty for decode instances."""
-    tpot_s: dict[int, FloatArray]
-    """By percentile; empty for prefill instances."""
-    end_to_end_s: dict[int, FloatArray]
-    """By percentile; of aggregated instances alone."""
-
-
 class Evaluator(Protocol):
     """What predicts: of one instance over loads, and of a whole deployment under a traffic."""
 
-    def curve(self, family: Family, group: InstanceGroup, loads: FloatArray) -> Curve:
+    def curve(self, family: Family, group: InstanceGroup, loads: FloatArray) -> InstanceCurve:
         """One instance of a group, alone; ``group.role`` says what it does."""
         ...
 
@@ -76,19 +62,23 @@ class Limits:
     tpot_s: float | None = None
     end_to_end_s: float | None = None
 
-    @property
-    def any(self) -> bool:
-        """Whether anything is promised."""
-        return not (self.ttft_s is None and self.tpot_s is None and self.end_to_end_s is None)
+    def without(self, promise: str) -> Limits:
+        """The others: ``promise`` is ttft, tpot or end_to_end."""
+        return Limits(
+            self.percentile,
+            None if promise == "ttft" else self.ttft_s,
+            None if promise == "tpot" else self.tpot_s,
+            None if promise == "end_to_end" else self.end_to_end_s,
+        )
 
 
 def limits_of(promised: ServiceLevel) -> Limits:
     """The promises; a percentile between those that predictions have counts as the next higher one."""
     percentile = next((each for each in PERCENTILES if each >= promised.percentile), PERCENTILES[-1])
-    return Limits(percentile, promised.ttft_s, promised.tpot_s, promised.end_to_end_s)
+    return Limits(int(percentile), promised.ttft_s, promised.tpot_s, promised.end_to_end_s)
 
 
-def kept(curve: Curve, limits: Limits) -> FloatArray:
+def kept(curve: InstanceCurve, limits: Limits) -> FloatArray:
     """1 at the loads that keep the promises, else 0."""
     good = np.ones(len(curve.loads), dtype=bool)
     for times, limit in (
@@ -101,7 +91,7 @@ def kept(curve: Curve, limits: Limits) -> FloatArray:
     return good.astype(float)
 
 
-def best_load(curve: Curve, limits: Limits, most: float = np.inf) -> tuple[float, float]:
+def best_load(curve: InstanceCurve, limits: Limits, most: float = np.inf) -> tuple[float, float]:
     """(requests a second, load) of the best load that keeps the promises and is at most ``most``; (0, 0) if none does.
 
     Of loads that answer within a thousandth of the most, the smallest: more in flight would only wait.
