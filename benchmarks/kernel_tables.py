@@ -68,9 +68,9 @@ def _test(system: str, place: str, key: str, rows: Rows, judged: Judged) -> tupl
         return rows.chosen(out), None if out.all() or not out.any() else rows.chosen(~out).table()
     if judged == "shipped":
         return rows, shipped.table(system, place, key)
-    own = load_device(str(systems()[system]["device"]))
+    own = load_device(systems()[system]["device"])
     for other in by_nearness(own)[1:]:
-        same = load_device(str(systems()[other]["device"])).architecture == own.architecture
+        same = load_device(systems()[other]["device"]).architecture == own.architecture
         table = shipped.table(other, place, key)
         if table is not None and same == (judged == "borrowed"):
             return rows, table

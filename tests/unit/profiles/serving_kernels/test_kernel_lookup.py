@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 
 import numpy as np
 import pytest
 
+from profiles.catalogue import load_device
 from profiles.errors import DocumentInvalid
-from profiles.serving_kernels import kernel_times, shipped, systems
+from profiles.serving_kernels import by_nearness, kernel_times, shipped, systems
 from profiles.serving_kernels.kernel_times import AttentionHeads, Experts
 from profiles.serving_kernels.lookup import ENGINES
+from profiles.serving_kernels.roofline import Links
+from tests.sampling import drawn
 
 HEADS = AttentionHeads(num_heads=8, num_kv_heads=1, head_dim=128)
 EXPERTS = Experts(hidden_size=7168, ffn_hidden_size=2048, experts_per_token=8, num_experts=256, etp=1, ep=8)
@@ -97,6 +101,29 @@ def test_what_answers_rest_on() -> None:
         TIMES.measured("matmul")
 
 
+@pytest.mark.parametrize(
+    ("device", "system"),
+    [("h20-96gb", "h100_sxm"), ("mi300x", "h200_sxm"), ("tpu-v5e", "a100_sxm"), ("rtx-4090", "l40s"), ("l40s", "l40s")],
+)
+def test_cards_lend_only_to_cards_of_their_architecture(device: str, system: str) -> None:
+    assert by_nearness(load_device(device))[0] == system
+
+
+def test_links_count_for_devices_without_tables() -> None:
+    slow = Links(link_bytes_per_s=20e9, node_link_bytes_per_s=20e9, devices_per_node=8)
+    fast = kernel_times("h20-96gb", "vllm").collective_s("all_reduce", 1e9, 8)
+    assert kernel_times("h20-96gb", "vllm", slow).collective_s("all_reduce", 1e9, 8) > 10 * fast
+    same = kernel_times("h100-sxm5-80gb", "vllm", slow)
+    assert same.collective_s("all_reduce", 1e9, 8) == TIMES.collective_s("all_reduce", 1e9, 8)
+
+
+def test_tables_without_tuning_do_not_answer() -> None:
+    # vLLM's own fp8_block matmul of 8 rows was timed at 176 us on a B200; SGLang's at 10.5.
+    times = kernel_times("b200-sxm-180gb", "vllm")
+    assert times.matmul_s(8, 4096, 4096, "fp8_block") < 15e-6
+    assert times.measured("matmul_s", "fp8_block") == "extrapolated"
+
+
 def test_unknown_words_are_refused() -> None:
     with pytest.raises(DocumentInvalid, match="no engine"):
         kernel_times("h100-sxm5-80gb", "onnx")
@@ -104,8 +131,12 @@ def test_unknown_words_are_refused() -> None:
         TIMES.matmul_s(1, 1, 1, "fp7")
 
 
-@pytest.mark.parametrize("device", ["mi300x", "ascend-910b2", "tpu-v5p", "l4", "arc-pro-b60", "rtx-pro-6000", "gb200"])
-@pytest.mark.parametrize("engine", ENGINES)
+DEVICES = ("mi300x", "ascend-910b2", "tpu-v5p", "l4", "arc-pro-b60", "rtx-pro-6000", "gb200")
+
+
+@pytest.mark.parametrize(
+    ("device", "engine"), drawn(list(product(DEVICES, ENGINES)), 3, kept=(("arc-pro-b60", "vllm"),))
+)
 def test_every_device_has_an_answer_of_every_kernel(device: str, engine: str) -> None:
     times = kernel_times(device, engine)
     answers = [
