@@ -253,6 +253,3 @@ def _notes(space: Space, best: RankedDeployment) -> tuple[str, ...]:
             f"{best.prediction.measured_share:.0%} of the predicted time rests on measured kernels of this device"
         )
     return tuple(notes)
-
-
-__all__ = ["Ranked", "answered", "goal_of", "in_unit"]
