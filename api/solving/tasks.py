@@ -18,6 +18,7 @@ from planner.operations.operation import Operation, Session, nothing_stored
 from planner.operations.pools import POOLS, PoolsRequest
 from planner.operations.registry import OPERATIONS
 from planner.operations.replan import REPLAN
+from planner.operations.rl import RL_ESTIMATE, RL_PLAN, RlEstimateRequest, RlRequest
 from planner.operations.script import READ_SCRIPT, ScriptRequest, script_answer
 from planner.operations.serving import (
     SERVING_ESTIMATE,
@@ -75,6 +76,16 @@ def pools(payload: Payload, watch: Watch) -> bytes:
 def towers(payload: Payload, watch: Watch) -> bytes:
     """Where a tower stands best."""
     return _document(TOWERS.work(_session(watch), TowersRequest.model_validate(payload)))
+
+
+def rl_plan(payload: Payload, watch: Watch) -> bytes:
+    """The best deployment for a step of RL."""
+    return _document(RL_PLAN.work(_session(watch), RlRequest.model_validate(payload)))
+
+
+def rl_estimate(payload: Payload, watch: Watch) -> bytes:
+    """The step of RL as somebody runs it."""
+    return _document(RL_ESTIMATE.work(_session(watch), RlEstimateRequest.model_validate(payload)))
 
 
 def serving_plan(payload: Payload, watch: Watch) -> bytes:
@@ -188,6 +199,8 @@ TASKS: dict[str, Task] = {
     ESTIMATE.task: estimate,
     POOLS.task: pools,
     TOWERS.task: towers,
+    RL_PLAN.task: rl_plan,
+    RL_ESTIMATE.task: rl_estimate,
     SERVING_PLAN.task: serving_plan,
     SERVING_ESTIMATE.task: serving_estimate,
     "fleet": fleet,
