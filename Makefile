@@ -34,7 +34,7 @@ TRUTH ?= $(GROUND_TRUTH)/training_dev.csv $(GROUND_TRUTH)/oom_dev.csv $(GROUND_T
     $(GROUND_TRUTH)/oom_dev_2.csv benchmarks/published/training_runs.csv
 
 .PHONY: help setup plan check test test-all test-web style lint bench accuracy serve web targets postgres faketime \
-	chromium clean fitting-python environment kernels validators
+	chromium clean fitting-python environment kernels serving-targets validators
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -159,6 +159,11 @@ validators:
 	MESHWRIGHT_VALIDATORS="$${MESHWRIGHT_VALIDATORS:-$(abspath .cache/validators)}" $(BIN)/python -m tests.install_validators
 
 targets: $(TARGETS)/.deepspeed $(TARGETS)/.validators
+
+# The own parsers of serving engines, 230 MB: `make test-all` asks them where they are there, nothing else needs them.
+serving-targets: $(VENV)/.dev
+	MESHWRIGHT_VALIDATORS="$${MESHWRIGHT_VALIDATORS:-$(abspath .cache/validators)}" \
+	    $(BIN)/python -m planner.serving.platforms.install_validators
 
 # A real PostgreSQL: the tests start their own server, only the programs must be there.
 postgres:

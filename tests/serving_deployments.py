@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from planner.model.builtin import builtin_model
-from planner.serving.engines.engine import Asked, Engine, Served
+from planner.serving.engines.engine import Asked, Served
 from planner.serving.engines.facts import model_facts
 from planner.serving.engines.registry import ENGINES
 from planner.serving.layout import (
@@ -87,8 +87,3 @@ def _speculation(draw: random.Random) -> Speculation:
     return Speculation(
         method=method, num_tokens=draw.choice((1, 3)), draft_parameters=10**9 if method == "eagle3" else None
     )
-
-
-def every_rule(engine: Engine) -> tuple[str, ...]:
-    """The ids of an engine's rules."""
-    return tuple(rule.id for rule in engine.rules)

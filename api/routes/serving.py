@@ -17,6 +17,7 @@ from planner.operations.operation import Operation
 from planner.operations.serving import (
     SERVING_ESTIMATE,
     SERVING_PLAN,
+    USUAL_LARGE_S,
     ServingEstimateRequest,
     ServingPlanRequest,
     ServingQuestion,
@@ -35,7 +36,7 @@ async def create_serving_plan(request: Request, caller: Planner) -> Response:
     service = service_of(request)
     question = await read_document(request, ServingPlanRequest, service.settings.body_limit_bytes)
     most_s = SETTLING * SPARE * service.settings.synchronous_s
-    question = question.model_copy(update={"time_limit_s": min(question.time_limit_s or most_s, most_s)})
+    question = question.model_copy(update={"time_limit_s": min(question.time_limit_s or USUAL_LARGE_S, most_s)})
     return await _answered(request, SERVING_PLAN, question)
 
 

@@ -27,6 +27,7 @@ CHANGES_NOTHING = {
     "POST /v1/towers-plans",
     "POST /v1/rl-plans",
     "POST /v1/rl-estimates",
+    *("POST /v1/serving/plans", "POST /v1/serving/estimates"),
 }
 NEW = {"if-none-match": "*"}
 REPORT = published_report().model_dump(mode="json")

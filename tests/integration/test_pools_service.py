@@ -1,4 +1,4 @@
-"""Plans over pools, for towers and for steps of RL: the answer, and one clear error for what cannot be."""
+"""Plans over pools, for towers, steps of RL and serving: the answer, and one clear error for what cannot be."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from fastapi.testclient import TestClient
 
 from planner.operations.pools import POOLS
 from planner.operations.rl import RL_PLAN
+from planner.operations.serving import SERVING_ESTIMATE, SERVING_PLAN, ServingEstimate
 from planner.operations.towers import TOWERS
 from planner.plan.plan import Plan
 from planner.rl.plan import RankedRl, RlPlan
 from planner.search.towers.plan import TowersPlan
+from planner.serving.plan import ServingPlan
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import service
 
@@ -87,3 +89,17 @@ def test_the_places_of_a_tower(client: TestClient) -> None:
     refused = client.post("/v1/towers-plans", json={**TOWERS.example, "model": "llama-3.1-8b"})
     assert refused.status_code == 422
     assert "has no vision tower" in refused.json()["detail"]
+
+
+def test_a_deployment_that_serves(client: TestClient) -> None:
+    asked = {**SERVING_PLAN.example, "model": "llama-3.1-8b", "devices": 1, "constraints": {"engines": ["vllm"]}}
+    answer = client.post("/v1/serving/plans", json=asked)
+    assert answer.status_code == 200, answer.text
+    said = ServingPlan.model_validate_json(answer.text)
+    assert said.best.meets
+    own = {**SERVING_ESTIMATE.example, **asked, "groups": [{"layout": {"tp": 1}}]}
+    estimate = ServingEstimate.model_validate_json(client.post("/v1/serving/estimates", json=own).text)
+    assert estimate.line.prediction.fits
+    refused = client.post("/v1/serving/plans", json={**asked, "objective": "fewest_devices"})
+    assert refused.status_code == 422
+    assert "needs requests_per_s" in refused.json()["detail"]

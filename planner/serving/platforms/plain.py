@@ -99,10 +99,11 @@ mapfile -t NODES < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 
 # start ROLE PORT DEVICES FIRST_NODE NODES TASKS_A_NODE
 start() {{
-  local hosts
+  local hosts mpi=()
+  if [ "$6" -gt 1 ]; then mpi=(--mpi=pmix); fi
   hosts=$(IFS=,; echo "${{NODES[*]:$4:$5}}")
   HEAD_ADDRESS=${{NODES[$4]}} PORT=$2 CUDA_VISIBLE_DEVICES=$3 \\
-    srun --overlap --nodes="$5" --ntasks-per-node="$6" --nodelist="$hosts" --export=ALL --cpu-bind=none \\
+    srun --overlap "${{mpi[@]}}" --nodes="$5" --ntasks-per-node="$6" --nodelist="$hosts" --export=ALL --cpu-bind=none \\
     bash -c 'export NODE_RANK=$SLURM_NODEID OWN_ADDRESS=$(hostname); exec bash serve-'"$1"'.sh' &
 }}
 {starts}
@@ -119,8 +120,8 @@ def write(given: Given) -> Written:
         command = given.command(group)
         files |= {f"serve-{group.role}.sh": _script(group.role, command), **command.files}
         tasks[group.role] = command.tasks_per_node
-    shown = [{name: getattr(place, name) for name in _Place.__slots__} for place in found]
-    files[PLACEMENT] = json.dumps(shown, indent=1) + "\n"
+    shown = [json.dumps({name: getattr(place, name) for name in _Place.__slots__}) for place in found]
+    files[PLACEMENT] = "[\n  " + ",\n  ".join(shown) + "\n]\n"
     files[JOB] = _job(given, found, tasks)
     notes = []
     if given.deployment.disaggregated:

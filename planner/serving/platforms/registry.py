@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.write import KIND, SCHEMA_VERSION, changed_files, file_digests, read_manifest
 from planner.errors import BackEndRefused, DocumentInvalid, NotFound, ValidatorUnavailable
@@ -159,7 +160,21 @@ def check_folder(path: Path, *, with_engine: bool = False) -> list[CheckedStage]
     found.append(CheckedStage("rules", not broken, "; ".join(broken)))
     wrong = platform(str(manifest["launcher"])).check(files)
     found.append(CheckedStage("platform", not wrong, "; ".join(wrong)))
-    return [*found, *(_asked_engine(deployment, json.loads(files[ASKED])) if with_engine else ())]
+    if not with_engine:
+        return found
+    emitted = EmittedFolder(path, manifest, files)
+    if triton.VALIDATOR.applies(emitted):
+        found.append(_asked_triton(emitted))
+    return [*found, *_asked_engine(deployment, json.loads(files[ASKED]))]
+
+
+def _asked_triton(folder: EmittedFolder) -> CheckedStage:
+    try:
+        with Worker(triton.VALIDATOR, triton.VALIDATOR.default_version) as worker:
+            said = worker.ask(triton.VALIDATOR.request(folder))
+    except ValidatorUnavailable as error:
+        return CheckedStage("platform", None, str(error))
+    return CheckedStage("platform", said.accepted, said.message or "config.pbtxt is a ModelConfig of Triton")
 
 
 def _asked_engine(deployment: Deployment, asked: Mapping[str, Any]) -> list[CheckedStage]:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
+from planner.backends.checking.emitted import EmittedFolder
+from planner.backends.checking.validator import Request, Validator
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.serving.engines.engine import Engine
 from planner.serving.engines.tensorrt_llm.schema import violations
@@ -115,4 +118,19 @@ def check(files: Files) -> list[str]:
     return wrong
 
 
+def _request(folder: EmittedFolder) -> Request:
+    """The text of ``config.pbtxt``."""
+    return {"config": next((text for path, text in folder.files.items() if path.endswith("/config.pbtxt")), "")}
+
+
+VALIDATOR = Validator(
+    name="tritonclient",
+    default_version="2.73.0",
+    worker=Path(__file__).with_name("triton_worker.py"),
+    applies=lambda folder: folder.launcher == "triton",
+    request=_request,
+    packages=lambda version: (f"tritonclient=={version}",),
+    base_modules=("google.protobuf",),
+)
+"""Triton's protobuf of a model's configuration, 0.1 MB."""
 PLATFORM = Platform("triton", "Triton Inference Server", "2.73", ("vllm", "tensorrt-llm"), write, read, check)

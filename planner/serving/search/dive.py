@@ -31,12 +31,12 @@ def dive(contest: Contest, known: Iterable[tuple[int, ...]], out_of_time: Callab
         for each in contest.judged
     ]
     # One of each role after the other, so that a limit leaves some of both.
-    for rows in zip_longest(*first):
+    for pair in zip_longest(*first):
         if out_of_time():
             break
-        for judged, row in zip(contest.judged, rows, strict=True):
-            if row is not None:
-                judged.take(row, usual=True)
+        for judged, like in zip(contest.judged, pair, strict=True):
+            if like is not None:
+                judged.take(like, usual=True)
     best: set[tuple[int, ...]] = set()
     for _ in range(MOST_ROUNDS):
         contest.refresh()

@@ -42,20 +42,21 @@ def why(problem: ServingProblem, best: RankedDeployment) -> tuple[str, ...]:
     deployment, prediction = best.deployment, best.prediction
     formats = deployment.formats
     dense = (amounts.attention_weights + amounts.other_weights) * WEIGHT_BYTES[formats.weights]
-    weights = (dense + amounts.expert_weights * WEIGHT_BYTES[formats.of_experts]) / GIB
+    matrices = (dense + amounts.expert_weights * WEIGHT_BYTES[formats.of_experts]) / GIB
     memory = problem.cluster.pools[0].device.memory_bytes / GIB
     lines = [
-        f"The matrices take {weights:,.0f} GiB ({formats.weights}"
+        f"The matrices take {matrices:,.0f} GiB ({formats.weights}"
         + (f", experts {formats.of_experts}" if amounts.num_experts else "")
         + f"); a device has {memory:,.0f} GiB, so an instance needs at least"
-        f" {max(1, -(-int(weights * 1000) // int(memory * 1000)))} of them"
+        f" {max(1, -(-int(matrices * 1000) // int(memory * 1000)))} of them"
     ]
     for group, instance in zip(deployment.groups, prediction.instances, strict=False):
+        words = f"{ARTICLES[group.role]} {group.role} instance ({layout_words(group)})"
+        weights, cache = instance.weight_bytes / GIB, instance.cache_bytes / GIB
+        held = instance.cache_tokens / max(request.context_tokens, 1)
         lines.append(
-            f"{ARTICLES[group.role]} {group.role} instance ({layout_words(group)}) keeps {instance.weight_bytes / GIB:,.1f} GiB of weights"
-            f" and {instance.cache_bytes / GIB:,.1f} GiB of keys and values a device:"
-            f" {instance.cache_tokens:,} tokens,"
-            f" or {instance.cache_tokens / max(request.context_tokens, 1):,.0f} requests of mean length"
+            f"{words} keeps {weights:,.1f} GiB of weights and {cache:,.1f} GiB of keys and values a device:"
+            f" {instance.cache_tokens:,} tokens, or {held:,.0f} requests of mean length"
         )
     if prediction.bound_by is not None:
         lines.append(f"What binds is {LIMIT_WORDS[prediction.bound_by]}")

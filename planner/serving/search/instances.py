@@ -91,7 +91,7 @@ class Instances:
         self._rows = {int(size): np.flatnonzero(sizes == size) for size in np.unique(sizes)}
 
     def evaluate(self, row: int, *, usual: bool = False) -> None:
-        """Ask the engine's rules and then the evaluator about one row; ``usual``: with the engine's own limits alone."""
+        """Ask the engine's rules, then the evaluator about one row; ``usual``: with the engine's own limits alone."""
         if row in self.whole or (usual and row in self.evaluated):
             return
         redundant = int(self.layouts.redundant[row])

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.errors import DocumentInvalid
+from planner.operations.reading import read_yaml
 from planner.operations.serving import ServingPlanRequest, serving_problem
 from planner.serving.checkpoint import checkpoint_formats
 from planner.serving.lengths_text import parse_lengths
 from planner.serving.request_trace import read_request_trace
 from planner.serving.text import parse_groups
 
+EXAMPLES = Path(__file__).parents[3] / "examples" / "serving"
 QUESTION: dict[str, Any] = {
     "model": "llama-3.1-8b",
     "cluster": "dgx-h100",
@@ -25,6 +28,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"constraints": {"engines": ["tgi"]}}, "no engine 'tgi'"),
     ({"constraints": {"pins": {"zz": 2}}}, "zz cannot be pinned"),
     ({"constraints": {"pins": {"tp": True}}}, "a degree is a whole number"),
+    ({"constraints": {"pins": {"tp": 0}}}, "a degree is a whole number"),
     ({"traffic": {"input_tokens": {"mean": 200_000}, "output_tokens": {"mean": 100}}}, "longer than the 131,072"),
     ({"model": "t5-11b"}, "no decoder-only language model"),
 ]
@@ -120,3 +124,10 @@ def test_groups_as_text() -> None:
     for text in ("tp", "tp=2,tp=4", "drafts:tp=2", "tpp=2", "tp=3.5"):
         with pytest.raises(DocumentInvalid):
             parse_groups(text, "--layout")
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(EXAMPLES.glob("*.yaml"))])
+def test_the_examples_are_questions(name: str) -> None:
+    problem = serving_problem(ServingPlanRequest.model_validate(read_yaml(EXAMPLES / name)))
+    assert problem.num_devices in {4, 8, 32, 104}
+    assert problem.checkpoint == ("fp8_block" if "deepseek" in name else "bf16")

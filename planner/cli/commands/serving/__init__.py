@@ -1,4 +1,4 @@
-"""``meshwright serving``: plan, estimate and explain deployments of serving engines.
+"""``meshwright serving``: plan, estimate, explain, emit and check deployments of serving engines.
 
 One subcommand a module, each with ``register(group)``, in the order of ``--help``.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import typer
 
-from planner.cli.commands.serving import estimate, explain, plan
+from planner.cli.commands.serving import check, emit, estimate, explain, plan
 
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
     help_text = "Serving engines: the best deployment for a traffic, what one gives, its files."
     group = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
-    for command in (plan, estimate, explain):
+    for command in (plan, estimate, explain, emit, check):
         command.register(group)
     app.add_typer(group, name="serving")

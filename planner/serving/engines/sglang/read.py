@@ -104,7 +104,8 @@ def _speculation(given: Reading, served: Served) -> tuple[Speculation | None, Se
     word = given.take("speculative_algorithm")
     if word is None:
         return None, replace(served, draft_model=None, draft_parameters=None)
-    if word not in _METHODS or given.take("speculative_eagle_topk", 1) != 1:
+    breadths = {given.take(f"speculative_ngram_{end}_bfs_breadth", 1) for end in ("min", "max")}
+    if word not in _METHODS or given.take("speculative_eagle_topk", 1) != 1 or breadths != {1}:
         raise DocumentInvalid(
             f"speculation by {word}, or by a tree of drafts, is not read",
             where="speculative_algorithm",

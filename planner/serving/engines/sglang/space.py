@@ -98,6 +98,8 @@ def _host_cache(asked: Asked) -> str | None:
         return "a host cache holds shared prefixes: use prefix_caching, or host_cache_bytes = 0"
     if settings.host_cache_bytes % GIGABYTE:
         return f"--hicache-size takes whole gigabytes: use host_cache_bytes = {settings.host_cache_bytes // GIGABYTE}e9"
+    if asked.group.layout.dcp > 1 and not asked.facts.latent:
+        return "a host cache beside dcp > 1 needs latent attention: use dcp = 1, or host_cache_bytes = 0"
     if asked.group.role == "decode":
         return "a decode instance keeps no prefixes: use host_cache_bytes = 0"
     return None

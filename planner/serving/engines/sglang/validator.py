@@ -14,6 +14,7 @@ _PARTS = {
     "compressed-tensors": "0.17.0",
     "dill": "0.4.1",
     "distro": "1.9.0",
+    "gguf": "0.19.0",
     "jiter": "0.19.0",
     "loguru": "0.7.3",
     "openai": "3.57.0",

@@ -77,8 +77,12 @@ def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     if "--speculative-draft-model-path" in words:
         facts["lacking"] = "a draft model's own config is not here: its speculation is not asked"
         words = list(_without_speculation(words))
+    config = dict(request["config"])
+    if config.get("quantization_config", {}).get("quant_method") == "mxfp4":
+        facts["lacking"] = "SGLang has mxfp4 on CUDA devices only: the checkpoint's format is not asked"
+        del config["quantization_config"]
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "config.json").write_text(json.dumps(request["config"]), encoding="utf-8")
+        (Path(folder) / "config.json").write_text(json.dumps(config), encoding="utf-8")
         words[words.index("--model-path") + 1] = folder
         yield "parse"
         made = prepare_server_args([*words, "--device", "cpu", "--skip-tokenizer-init"])

@@ -88,7 +88,10 @@ def _speculation(speculation: Speculation, served: Served) -> Arguments:
     found: Arguments = {"speculative_algorithm": ALGORITHMS[speculation.method]}
     if speculation.method in DRAFTED:
         found["speculative_draft_model_path"] = served.draft_model
-    if speculation.method != "ngram":
+    if speculation.method == "ngram":
+        # A chain of drafts and no tree, which its paged attention would read wrongly (speculative_hook.py:1356).
+        found |= {"speculative_ngram_min_bfs_breadth": 1, "speculative_ngram_max_bfs_breadth": 1}
+    else:
         found |= {"speculative_num_steps": speculation.num_tokens, "speculative_eagle_topk": 1}
     # The token that the model itself adds is counted as drafted (srt/arg_groups/speculative_hook.py).
     return {**found, "speculative_num_draft_tokens": speculation.num_tokens + 1}

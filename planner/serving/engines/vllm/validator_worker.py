@@ -90,6 +90,9 @@ def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
         validate_parsed_serve_args(arguments)
         yield "configure"
         engine = AsyncEngineArgs.from_cli_args(arguments)
+        os.environ.pop("VLLM_USE_V2_MODEL_RUNNER", None)
+        if engine.prefill_context_parallel_size > 1:
+            os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "1"  # as the launch says it
         # The tokenizer stands beside real weights; nothing of it is planned.
         engine.skip_tokenizer_init = True
         if engine.speculative_config and "model" in engine.speculative_config:

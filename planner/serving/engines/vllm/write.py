@@ -110,7 +110,10 @@ def command(deployment: Deployment, group: InstanceGroup, served: Served, device
     if nodes > 1:
         where |= {"nnodes": nodes, "node_rank": RANK, "master_addr": HEAD, "master_port": 29501}
     words = ("vllm", "serve", model, *flags().to_words({**told, **where}))
-    environment = {}
+    environment: dict[str, str] = {}
     if group.role != "aggregated":
-        environment = {"VLLM_NIXL_SIDE_CHANNEL_HOST": OWN, "VLLM_NIXL_SIDE_CHANNEL_PORT": SIDE}
+        environment |= {"VLLM_NIXL_SIDE_CHANNEL_HOST": OWN, "VLLM_NIXL_SIDE_CHANNEL_PORT": SIDE}
+    if group.layout.cp > 1:
+        # Only the second model runner splits prompts (vllm/config/vllm.py:3092).
+        environment["VLLM_USE_V2_MODEL_RUNNER"] = "1"
     return InstanceCommand(words, nodes, ("--headless",), environment)
