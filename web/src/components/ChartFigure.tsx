@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from "react";
+import { type ReactNode, Suspense, useState } from "react";
 import styles from "./ChartFigure.module.css";
 
 interface Props {
@@ -7,7 +7,7 @@ interface Props {
   sentence: string;
   /** The marks: an <svg role="img"> or a <canvas role="img">, labelled by the sentence. */
   children: ReactNode;
-  /** The same numbers as a DataTable; made only when it is opened. */
+  /** The same numbers as a DataTable; made, and its code asked for, only when it is opened. */
   table: () => ReactNode;
 }
 
@@ -23,7 +23,7 @@ export function ChartFigure({ title, sentence, children, table }: Props) {
       {children}
       <details className={styles.data} open={shown} onToggle={(event) => setShown(event.currentTarget.open)}>
         <summary>Show data</summary>
-        {shown && table()}
+        {shown && <Suspense fallback={<p>Loading…</p>}>{table()}</Suspense>}
       </details>
     </figure>
   );
