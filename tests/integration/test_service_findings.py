@@ -105,3 +105,18 @@ def test_a_question_that_no_backend_runs_is_told_so_back_end_by_back_end(client:
     rows = client.post("/v1/plans", json=both).json()["backends"]
     assert [each["backend"] for each in rows] == ["megatron", "mindspeed"]
     assert "Huawei" in rows[1]["reason"]
+
+
+def test_bounds_hold_for_the_plan_and_say_what_cannot_fit(client: TestClient) -> None:
+    asked = question(constraints={"backends": ["megatron", "native"]})
+    bounds = client.post("/v1/problems:bound", json=asked).json()
+    plan = client.post("/v1/plans", json=asked).json()
+    assert bounds["may_fit"]
+    assert 0 < bounds["least_step_s"] <= plan["step_time_s"]
+    assert bounds["backends"][0]["backend"] == "megatron"
+    large = {"model": "llama-3.1-70b", "cluster": "dgx-h100", "devices": 2}
+    none = client.post("/v1/problems:bound", json=question(**large)).json()
+    assert (none["may_fit"], none["least_step_s"]) == (False, None)
+    assert {each["may_fit"] for each in none["backends"]} == {False}
+    refused = client.post("/v1/problems:bound", json=question(model="lama"))
+    assert problem(refused, 404, "not-found")
