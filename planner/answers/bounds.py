@@ -77,6 +77,9 @@ def _bound(problem: Problem, software: Software) -> BackEndBound | None:
     bound = BackEndBound(backend=software.name, release=software.release.version, may_fit=None)
     if len(cores) > MOST_FAMILIES:
         return bound
+    if not len(cores):
+        # None is legal on so many devices.
+        return bound.model_copy(update={"may_fit": False})
     limit = search.rules.limit_bytes
     seconds = core_bounds(search.costs, cores, search.costs.keyed(cores), limit)
     near = np.flatnonzero(np.isfinite(seconds))

@@ -118,5 +118,8 @@ def test_bounds_hold_for_the_plan_and_say_what_cannot_fit(client: TestClient) ->
     none = client.post("/v1/problems:bound", json=question(**large)).json()
     assert (none["may_fit"], none["least_step_s"]) == (False, None)
     assert {each["may_fit"] for each in none["backends"]} == {False}
+    odd = client.post("/v1/problems:bound", json=question(model="llama-3.1-70b", cluster="dgx-h100", devices=48)).json()
+    # Copies alone deal a batch of 16 to no 48 devices.
+    assert {each["backend"]: each["may_fit"] for each in odd["backends"]}["accelerate"] is False
     refused = client.post("/v1/problems:bound", json=question(model="lama"))
     assert problem(refused, 404, "not-found")
