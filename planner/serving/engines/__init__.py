@@ -1,0 +1,1 @@
+"""Engines that serve, one room each, and the platforms that deploy them."""

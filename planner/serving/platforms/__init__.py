@@ -1,0 +1,1 @@
+"""Systems that start engines on a cluster: Dynamo, Triton, Ray Serve, llm-d and KServe, plain launch lines."""

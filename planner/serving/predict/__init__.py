@@ -1,0 +1,1 @@
+"""What a deployment does under traffic: operators of an iteration, its time, the scheduler, what requests see."""

@@ -1,0 +1,1 @@
+"""The space of deployments, bounds, the proved best."""

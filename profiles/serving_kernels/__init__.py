@@ -1,0 +1,1 @@
+"""Measured kernels of serving engines, and times looked up in them."""
