@@ -4,7 +4,7 @@ import { type FormEvent, lazy, Suspense, useId, useMemo } from "react";
 import { ApiProblem } from "../api/problem";
 import { problemBoundsQuery, problemCheckQuery } from "../api/queries/questions";
 import { Button } from "../components/Button";
-import { Infeasible, isInfeasible } from "../components/Infeasible";
+import { hintsOf, Infeasible, isInfeasible } from "../components/Infeasible";
 import { Loading } from "../components/Loading";
 import { ProblemNotice } from "../components/ProblemNotice";
 import { useSettled } from "../lib/settled";
@@ -24,6 +24,7 @@ import { WorkloadFields } from "./new-plan/WorkloadFields";
 
 /** Shown once a script was dropped: its code may come after the first view. */
 const ScriptPanel = lazy(async () => ({ default: (await import("./new-plan/ScriptPanel")).ScriptPanel }));
+const WaysOut = lazy(async () => ({ default: (await import("./new-plan/WaysOut")).WaysOut }));
 const CHECK_AFTER_MS = 200;
 
 /** Ask for a plan: model, cluster, workload; what is wrong is said while it is typed. */
@@ -109,7 +110,24 @@ export function NewPlan() {
           />
         </div>
       </form>
-      {asking.error && <Refusal error={asking.error} shownElsewhere={findings.placed} />}
+      {asking.error &&
+        (isInfeasible(asking.error) ? (
+          <Infeasible
+            error={asking.error}
+            ways={
+              <Suspense fallback={null}>
+                <WaysOut
+                  hints={hintsOf(asking.error)}
+                  draft={draft}
+                  documents={documents}
+                  onChoose={(way) => edit(way.change)}
+                />
+              </Suspense>
+            }
+          />
+        ) : (
+          <ProblemNotice error={asking.error} shownElsewhere={findings.placed} />
+        ))}
     </div>
   );
 }
@@ -124,12 +142,4 @@ function useAsking(question: Parameters<typeof askForPlan>[0]) {
         ? navigate({ to: "/plans/$planId", params: { planId: asked.plan } })
         : navigate({ to: "/jobs/$jobId", params: { jobId: asked.job }, search: { follow: true } }),
   });
-}
-
-function Refusal({ error, shownElsewhere }: Parameters<typeof ProblemNotice>[0]) {
-  return isInfeasible(error) ? (
-    <Infeasible error={error} />
-  ) : (
-    <ProblemNotice error={error} shownElsewhere={shownElsewhere} />
-  );
 }
