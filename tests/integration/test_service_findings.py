@@ -112,7 +112,9 @@ def test_bounds_hold_for_the_plan_and_say_what_cannot_fit(client: TestClient) ->
     plan = client.post("/v1/plans", json=question()).json()
     assert bounds["may_fit"]
     assert 0 < bounds["least_step_s"] <= plan["step_time_s"]
-    assert bounds["backends"][0]["backend"] == "megatron"
+    found = {each["backend"]: each["step_time_s"] for each in plan["backends"] if each["step_time_s"] is not None}
+    assert {each["backend"] for each in bounds["backends"]} == set(found)
+    assert all(each["least_step_s"] <= found[each["backend"]] for each in bounds["backends"])
     large = {"model": "llama-3.1-70b", "cluster": "dgx-h100", "devices": 2}
     none = client.post("/v1/problems:bound", json=question(**large)).json()
     assert (none["may_fit"], none["least_step_s"]) == (False, None)
