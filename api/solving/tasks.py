@@ -18,7 +18,14 @@ from planner.operations.operation import Operation, Session, nothing_stored
 from planner.operations.pools import POOLS, PoolsRequest
 from planner.operations.registry import OPERATIONS
 from planner.operations.replan import REPLAN
+from planner.operations.rl import RL_ESTIMATE, RL_PLAN, RlEstimateRequest, RlRequest
 from planner.operations.script import READ_SCRIPT, ScriptRequest, script_answer
+from planner.operations.serving import (
+    SERVING_ESTIMATE,
+    SERVING_PLAN,
+    ServingEstimateRequest,
+    ServingPlanRequest,
+)
 from planner.operations.towers import TOWERS, TowersRequest
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
@@ -76,6 +83,26 @@ def pools(payload: Payload, watch: Watch) -> bytes:
 def towers(payload: Payload, watch: Watch) -> bytes:
     """Where a tower stands best."""
     return _document(TOWERS.work(_session(watch), TowersRequest.model_validate(payload)))
+
+
+def rl_plan(payload: Payload, watch: Watch) -> bytes:
+    """The best deployment for a step of RL."""
+    return _document(RL_PLAN.work(_session(watch), RlRequest.model_validate(payload)))
+
+
+def rl_estimate(payload: Payload, watch: Watch) -> bytes:
+    """The step of RL as somebody runs it."""
+    return _document(RL_ESTIMATE.work(_session(watch), RlEstimateRequest.model_validate(payload)))
+
+
+def serving_plan(payload: Payload, watch: Watch) -> bytes:
+    """The best deployment of a serving engine."""
+    return _document(SERVING_PLAN.work(_session(watch), ServingPlanRequest.model_validate(payload)))
+
+
+def serving_estimate(payload: Payload, watch: Watch) -> bytes:
+    """What a given deployment gives."""
+    return _document(SERVING_ESTIMATE.work(_session(watch), ServingEstimateRequest.model_validate(payload)))
 
 
 def fleet(payload: Payload, watch: Watch) -> bytes:
@@ -180,6 +207,10 @@ TASKS: dict[str, Task] = {
     "bounds": bounds,
     POOLS.task: pools,
     TOWERS.task: towers,
+    RL_PLAN.task: rl_plan,
+    RL_ESTIMATE.task: rl_estimate,
+    SERVING_PLAN.task: serving_plan,
+    SERVING_ESTIMATE.task: serving_estimate,
     "fleet": fleet,
     READ_SCRIPT.task: script,
     "emission": emission,

@@ -63,7 +63,7 @@ class WorkloadFlags(KindFlags):
     sequence_length: options.SequenceLength = None
 
 
-def with_flags(parameter: str, kind: type[KindFlags]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_flags(parameter: str, kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the flags of ``kind``, which it takes together as ``parameter``."""
 
     def around(command: Callable[..., None]) -> Callable[..., None]:

@@ -84,6 +84,9 @@ class InstanceSettings(Document):
     host_cache_bytes: int = Field(default=0, ge=0, description="keys and values kept in host memory, a device's")
     speculation: Speculation | None = None
     expert_exchange: str | None = Field(default=None, description="all-to-all of experts, in the engine's own word")
+    redundant_experts: int = Field(
+        default=0, ge=0, description="copies of routed experts, so that ep need not divide their number"
+    )
 
 
 class InstanceGroup(Document):

@@ -35,11 +35,14 @@ class Lengths(Document):
             "lognormal": self.mean is not None and self.spread is not None,
             "table": bool(self.tokens) and len(self.tokens) == len(self.weights),
         }
+        needs = {
+            "constant": "mean",
+            "uniform": "low and high",
+            "lognormal": "mean and spread",
+            "table": "tokens and as many weights",
+        }
         if not needed[self.kind]:
-            raise ValueError(
-                "constant needs mean; uniform needs low and high; lognormal needs mean and spread; "
-                "table needs tokens and as many weights"
-            )
+            raise ValueError(f"{self.kind} lengths need {needs[self.kind]}")
         if self.kind == "uniform" and (self.low or 0) > (self.high or 0):
             raise ValueError(f"low = {self.low} is above high = {self.high}")
         if self.kind == "table" and (min(self.tokens) < 1 or min(self.weights) < 0 or sum(self.weights) <= 0):

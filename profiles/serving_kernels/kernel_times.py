@@ -3,7 +3,8 @@
 All sizes may be arrays and broadcast against each other; all answers are seconds, as arrays of the broadcast shape.
 A table answers inside its measured sizes by interpolation, outside by the roofline of the device scaled to the nearest
 measured sizes; where it has no table of a kernel at all, by the roofline with the efficiency of the nearest kernel.
-``measured`` says which of these an answer was.
+``measured`` says which of these an answer was.  Collectives between nodes were not measured: ``collective_s`` is inside
+a node or scale-up domain, and what crosses nodes is the fabric's (``profiles.fabric``, ``profiles.link_rates``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Seconds = NDArray[np.float64]
 Basis = Literal["measured", "extrapolated", "roofline"]
+Exchange = Literal["gathered", "normal", "low_latency"]
+"""All tokens to all devices, or each to its experts' devices by DeepEP's normal (prompts) or low-latency kernels."""
 CollectiveName = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
 
 
@@ -91,11 +94,13 @@ class KernelTimes(Protocol):
         experts: Experts,
         number_format: str,
         skew: float = 1.01,
+        exchange: Exchange = "gathered",
     ) -> Seconds:
-        """Routed experts of one layer on one device: both grouped matmuls with the activation and the sort.
+        """Routed experts of one layer on the device with most tokens: grouped matmuls, activation and sort.
 
         ``tokens``: tokens of all devices that share the experts.  ``skew``: exponent of the power law of the routing;
-        0 = balanced.
+        0 = balanced.  ``exchange``: how tokens came to the device.  Where all are gathered, vLLM's and SGLang's kernels
+        go through all of them, so that they are slow with many devices; DeepEP's bring only the device's own.
         """
         ...
 
@@ -124,5 +129,10 @@ class KernelTimes(Protocol):
         ...
 
     def measured(self, kernel: str, number_format: str = "") -> Basis:
-        """On what the answers for one kernel (the method's name) rest."""
+        """On what the answers for one kernel (the method's name) rest.
+
+        ``measured``: a table of this engine on this device; ``extrapolated``: the device's table of another engine, or
+        of another number format; ``roofline``: efficiencies of another device.  ``number_format`` is the weights' or
+        the cache's; collectives are judged by all_reduce, the exchange by dispatch.
+        """
         ...

@@ -88,7 +88,10 @@ def accuracy(  # noqa: PLR0913, PLR0917  # a flag is an argument
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
-    """Predict measured runs and show the errors: time, memory, ranking, out of memory."""
+    """Predict measured runs and show the errors: time, memory, ranking, out of memory.
+
+    Files of serving points are known by their columns; of the options, --markdown and --output are theirs.
+    """
     fraction = calibrate_fraction
     if fraction is not None and not (math.isfinite(fraction) and 0 < fraction < 1):
         raise DocumentInvalid(
@@ -98,6 +101,10 @@ def accuracy(  # noqa: PLR0913, PLR0917  # a flag is an argument
         from profiles.plots.style import require_matplotlib
 
         require_matplotlib("--html" if plot is None else "--plot")
+    texts = {path: read_text(path) for path in truth}
+    if _are_serving(texts):
+        _serving(texts, markdown, output, quiet=quiet)
+        return
     rows, groups = read_truth_files(truth)
     fitted = _fitted(fitted_rows)
 
@@ -107,6 +114,44 @@ def accuracy(  # noqa: PLR0913, PLR0917  # a flag is an argument
     data = report_data(assess(rows, groups, fraction, fitted, picks=optimism), by.value)
     _write_files(data, html, plot, figure_format, markdown)
     write_answer(data, output, lambda: _tables(data))
+
+
+def _are_serving(texts: dict[Path, str]) -> bool:
+    """Whether the files hold serving points; raises DocumentInvalid where only some do."""
+    from planner.serving.evidence.truth import is_serving_truth
+
+    serving = [is_serving_truth(text) for text in texts.values()]
+    if any(serving) and not all(serving):
+        raise DocumentInvalid(
+            "some files hold serving points, others training runs",
+            where=" ".join(str(path) for path in texts),
+            hint="give the two kinds to a command each",
+        )
+    return all(serving)
+
+
+def _serving(texts: dict[Path, str], markdown: Path | None, output: OutputFormat, *, quiet: bool) -> None:
+    """Predict measured serving points and show the errors."""
+    from planner.serving.evidence.report import assess, markdown_section, report_tables
+    from planner.serving.evidence.truth import read_serving_truth
+
+    rows = [row for path, text in texts.items() for row in read_serving_truth(text, str(path))]
+    talk(f"predicting {len(rows)} measured serving points", quiet=quiet)
+    report = assess(rows)
+    if markdown is not None:
+        write_file(markdown, markdown_section(report))
+    tables = report_tables(report)
+    data = {each.title: [dict(zip(each.columns, cells, strict=True)) for cells in each.rows] for each in tables}
+
+    def shown() -> Iterable[RenderableType]:
+        from planner.cli.render.tables import table
+
+        for number, each in enumerate(tables):
+            if number:
+                yield ""
+            yield table(each.title, each.columns, each.rows)
+
+    write_answer(data, output, shown)
 
 
 def read_truth_files(paths: list[Path]) -> tuple[list[TruthRow], dict[str, str]]:

@@ -1,0 +1,122 @@
+"""Questions: what is read, and one clear error each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.errors import DocumentInvalid
+from planner.operations.serving import ServingPlanRequest, serving_problem
+from planner.serving.checkpoint import checkpoint_formats
+from planner.serving.lengths_text import parse_lengths
+from planner.serving.request_trace import read_request_trace
+from planner.serving.text import parse_groups
+
+QUESTION: dict[str, Any] = {
+    "model": "llama-3.1-8b",
+    "cluster": "dgx-h100",
+    "devices": 8,
+    "traffic": {"input_tokens": {"mean": 1000}, "output_tokens": {"mean": 100}},
+}
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"objective": "fewest_devices"}, "needs requests_per_s"),
+    ({"constraints": {"max_devices": 9}}, "the cluster has 8 devices"),
+    ({"constraints": {"engines": ["tgi"]}}, "no engine 'tgi'"),
+    ({"constraints": {"pins": {"zz": 2}}}, "zz cannot be pinned"),
+    ({"constraints": {"pins": {"tp": True}}}, "a degree is a whole number"),
+    ({"traffic": {"input_tokens": {"mean": 200_000}, "output_tokens": {"mean": 100}}}, "longer than the 131,072"),
+    ({"model": "t5-11b"}, "no decoder-only language model"),
+]
+
+
+def asked(**more: Any) -> ServingPlanRequest:
+    return ServingPlanRequest.model_validate({**QUESTION, **more})
+
+
+@pytest.mark.parametrize(("change", "words"), WRONG)
+def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        _problem(change)
+
+
+def _problem(change: dict[str, Any]) -> object:
+    try:
+        return serving_problem(asked(**change))
+    except DocumentInvalid as error:
+        raise ValueError(str(error)) from None
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        (None, ("bf16", None)),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, ("fp8_block", None)),
+        ({"quant_method": "mxfp4"}, ("bf16", "mxfp4")),
+        ({"quant_method": "awq", "bits": 4}, ("int4", None)),
+        ({"quant_method": "gptq", "bits": 8}, ("int8", None)),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, ("nvfp4", None)),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}},
+            },
+            ("fp8", None),
+        ),
+    ],
+)
+def test_formats_of_a_checkpoint(said: dict[str, Any] | None, wanted: tuple[str, str | None]) -> None:
+    assert checkpoint_formats({"quantization_config": said}) == wanted
+
+
+def test_a_checkpoint_of_an_unknown_method_is_refused() -> None:
+    with pytest.raises(DocumentInvalid, match="quantised by bitsandbytes"):
+        checkpoint_formats({"quantization_config": {"quant_method": "bitsandbytes"}})
+
+
+def test_lengths_as_text() -> None:
+    assert parse_lengths("4000", "x").mean == 4000
+    assert (parse_lengths("100:200", "x").low, parse_lengths("mean:900+spread:0.5", "x").kind) == (100, "lognormal")
+    table = parse_lengths("p50:1000+p90:5000", "x")
+    assert (table.kind, min(table.tokens), max(table.tokens)) == ("table", 1000, 5000)
+    for text in ("many", "p50:1000+p90:10", "mean:5", "5:1"):
+        with pytest.raises(DocumentInvalid):
+            parse_lengths(text, "--input-tokens")
+
+
+def test_a_trace_gives_lengths_and_a_rate() -> None:
+    lines = ['{"timestamp": 0, "input_length": 10, "output_length": 2}'] + [
+        f'{{"timestamp": {at * 500}, "input_length": {at * 10}, "output_length": 2}}' for at in range(1, 201)
+    ]
+    trace = read_request_trace("\n".join(lines), "t.jsonl")
+    assert trace.num_requests == 201
+    assert trace.requests_per_s == pytest.approx(2.0)
+    assert len(trace.input_tokens.tokens) <= 64
+    assert trace.output_tokens.mean == 2
+    table = read_request_trace("input_tokens,output_tokens\n5,6\n7,8\n", "t.csv")
+    assert (table.input_tokens.tokens, table.requests_per_s) == ((5, 7), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "has no request"),
+        ('{"input_tokens": 1}', "no output_tokens"),
+        ("input_tokens,output_tokens\n0,6\n", "input_tokens = 0"),
+        ('{"input_tokens": 1, "output_tokens": 1, "arrival_s": 0}\n{"input_tokens": 1, "output_tokens": 1}', "1 of 2"),
+        ("{nonsense", "no JSON"),
+    ],
+)
+def test_what_is_wrong_in_a_trace_is_said(text: str, words: str) -> None:
+    with pytest.raises(DocumentInvalid, match=words):
+        read_request_trace(text, "t")
+
+
+def test_groups_as_text() -> None:
+    (group,) = parse_groups("2*tp=4,ep=4,max_num_sequences=64", "--layout")
+    assert (group.num_instances, group.layout.ep, group.settings.max_num_sequences) == (2, 4, 64)
+    prefill, decode = parse_groups("prefill:3*tp=2 + decode:tp=8", "--layout")
+    assert (prefill.role, prefill.num_instances, decode.num_instances) == ("prefill", 3, 1)
+    for text in ("tp", "tp=2,tp=4", "drafts:tp=2", "tpp=2", "tp=3.5"):
+        with pytest.raises(DocumentInvalid):
+            parse_groups(text, "--layout")
