@@ -66,6 +66,13 @@ def estimate(payload: Payload, watch: Watch) -> bytes:
     )
 
 
+def bounds(payload: Payload, watch: Watch) -> bytes:
+    """Whether a question can have a plan, and how fast one can be."""
+    from planner.answers.bounds import problem_bounds
+
+    return _document(problem_bounds(Problem.model_validate(payload)))
+
+
 def pools(payload: Payload, watch: Watch) -> bytes:
     """A plan over several kinds of devices, and its launch files."""
     # The check of plans knows one kind of device; every stage was recomputed where the plan was put together.
@@ -197,6 +204,7 @@ TASKS: dict[str, Task] = {
     "plan": plan,
     REPLAN.task: replan,
     ESTIMATE.task: estimate,
+    "bounds": bounds,
     POOLS.task: pools,
     TOWERS.task: towers,
     RL_PLAN.task: rl_plan,
