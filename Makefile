@@ -147,7 +147,7 @@ $(TARGETS)/.deepspeed: $(VENV)/.dev Makefile
 	mkdir -p $(TARGETS) && touch $@
 
 # Validators that `meshwright check --with` asks: each in a folder of its own.
-$(TARGETS)/.validators: $(VENV)/.dev $(wildcard planner/backends/checking/*.py planner/backends/*/validator.py planner/backends/checking/launchers/*.py)
+$(TARGETS)/.validators: $(VENV)/.dev $(wildcard planner/backends/checking/*.py planner/backends/*/validator.py planner/backends/checking/launchers/*.py planner/rl/frameworks/*/validator.py)
 	@echo "targets: validators"
 	if [ -n "$${MESHWRIGHT_VALIDATORS:-}" ]; then $(AGAIN) validators; \
 	else $(KEPT) validators -- $(AGAIN) validators; fi

@@ -2,8 +2,10 @@
 
     python -m benchmarks.aiconfigurator_serving ask TRUTH.csv... > questions.json      in the product's environment
     python benchmarks/aiconfigurator_serving.py answer questions.json > answers.csv    in one that has aiconfigurator
+    python -m benchmarks.aiconfigurator_serving beside answers.csv TRUTH.csv...        errors of both, the same rows
 
-Asked are aggregated rows at a fixed number of requests in flight, a share of them chosen by the hash of their ids.
+Asked are aggregated rows at a fixed number of requests in flight, by the hash of their ids, so many of each system and
+engine.
 ``aiconfigurator`` 0.12.0 answers with ``cli_estimate`` in its own defaults, its newest tables of each engine and
 database mode HYBRID, so that rows whose tables lack a point are answered too.  ``answers.csv`` has what it said, in
 milliseconds, and empty cells where it refused, with the reason.
@@ -14,12 +16,14 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import statistics
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-SHARE = 6
-"""One row in so many is asked."""
+MOST = 12
+"""Rows of one system and engine."""
 _SYSTEMS = {
     "h100-sxm5-80gb": "h100_sxm",
     "h200-sxm-141gb": "h200_sxm",
@@ -41,9 +45,19 @@ _CHECKPOINTS = {
 _QUANTISED = {"fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4", "bf16": "bfloat16", "mxfp4": "w4a16_mxfp4"}
 
 
-def asked(name: str) -> bool:
-    """Whether a row is among those that are asked."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") % SHARE == 0
+def order(row: dict[str, Any]) -> str:
+    """By what rows are drawn."""
+    return hashlib.sha256(str(row["id"]).encode()).hexdigest()
+
+
+def drawn(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first rows of each system and engine."""
+    kept: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in sorted(rows, key=order):
+        group = kept[row["system_name"], row["backend_name"]]
+        if len(group) < MOST:
+            group.append(row)
+    return [row for group in kept.values() for row in group]
 
 
 def questions(paths: list[str]) -> list[dict[str, Any]]:
@@ -55,7 +69,7 @@ def questions(paths: list[str]) -> list[dict[str, Any]]:
     found = []
     for path in paths:
         for row in read_serving_truth(Path(path).read_text(encoding="utf-8"), path):
-            if not asked(row.id) or not row.id.startswith("aic-"):
+            if not row.id.startswith("aic-"):
                 continue
             try:
                 point = mapped(row)
@@ -82,7 +96,7 @@ def questions(paths: list[str]) -> list[dict[str, Any]]:
                     "kvcache_quant_mode": "fp8" if formats.kv_cache == "fp8" else "bfloat16",
                 }
             )
-    return found
+    return drawn(found)
 
 
 def answers(asked_rows: list[dict[str, Any]]) -> None:
@@ -91,7 +105,7 @@ def answers(asked_rows: list[dict[str, Any]]) -> None:
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("id", "ttft_ms", "tpot_ms", "refused"))
-    for row in sorted(asked_rows, key=lambda row: (row["system_name"], row["backend_name"], row["model_path"])):
+    for row in asked_rows:
         question = {key: value for key, value in row.items() if key != "id" and value is not None}
         try:
             result = cli_estimate(**question, mode="agg", database_mode="HYBRID")
@@ -101,8 +115,41 @@ def answers(asked_rows: list[dict[str, Any]]) -> None:
         sys.stdout.flush()
 
 
+def beside(answered: str, paths: list[str]) -> None:
+    """Print median and mean errors of AIConfigurator and of our predictions on the rows that it answered."""
+    from planner.serving.evidence.judged import Judged
+    from planner.serving.evidence.report import assess
+    from planner.serving.evidence.truth import read_serving_truth
+
+    lines = Path(answered).read_text(encoding="utf-8").splitlines()
+    said = {row["id"]: row for row in csv.DictReader(lines) if row["tpot_ms"]}
+    rows = [row for path in paths for row in read_serving_truth(Path(path).read_text(encoding="utf-8"), path)]
+    points = assess([row for row in rows if row.id in said]).judged
+    views: dict[str, list[Judged]] = defaultdict(list)
+    for point in points:
+        part = "fitted on" if point.fitted_on else "not fitted on"
+        for name in ("all", part, point.point.engine, point.point.device):
+            views[name].append(point)
+    print("| points | count | quantity | AIConfigurator median | mean | ours median | mean |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name, found in views.items():
+        for quantity in ("tpot", "ttft"):
+            ours = [abs(1 / ratio - 1) for each in found if (ratio := each.ratio(quantity))]
+            theirs = [
+                abs(float(said[each.point.row.id][f"{quantity}_ms"]) / measured - 1)
+                for each in found
+                if (measured := each.point.row.number(f"{quantity}_ms"))
+            ]
+            both = (statistics.median(theirs), statistics.mean(theirs), statistics.median(ours), statistics.mean(ours))
+            print(
+                f"| {name} | {len(ours)} | {quantity} | " + " | ".join(f"{100 * error:.1f} %" for error in both) + " |"
+            )
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "ask":
+    if sys.argv[1] == "beside":
+        beside(sys.argv[2], sys.argv[3:])
+    elif sys.argv[1] == "ask":
         json.dump(questions(sys.argv[2:]), sys.stdout, indent=0)
     else:
         answers(json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")))

@@ -42,7 +42,7 @@ class Errors:
 
     def line(self) -> str:
         """One line of the printed table."""
-        where = f"{self.system:20}{self.place:13}{self.key:28}"
+        where = f"{self.system:20}{self.place:13}{self.key:32}"
         return f"{where}{self.judged:9}{self.number:6}{self.median:8.1f}{self.p90:8.1f}"
 
 
@@ -68,9 +68,9 @@ def _test(system: str, place: str, key: str, rows: Rows, judged: Judged) -> tupl
         return rows.chosen(out), None if out.all() or not out.any() else rows.chosen(~out).table()
     if judged == "shipped":
         return rows, shipped.table(system, place, key)
-    own = load_device(str(systems()[system]["device"]))
+    own = load_device(systems()[system]["device"])
     for other in by_nearness(own)[1:]:
-        same = load_device(str(systems()[other]["device"])).architecture == own.architecture
+        same = load_device(systems()[other]["device"]).architecture == own.architecture
         table = shipped.table(other, place, key)
         if table is not None and same == (judged == "borrowed"):
             return rows, table
@@ -79,7 +79,7 @@ def _test(system: str, place: str, key: str, rows: Rows, judged: Judged) -> tupl
 
 def log_errors(table: Table, rows: Rows) -> Array:
     """log(predicted / measured) of each row whose window and skew the table has."""
-    if "one" in table.features and len(rows.features) > 1:  # matmuls: the weights' sides are sizes
+    if rows.features == wheel.WEIGHT_SIDES:  # they are sizes of the table
         sizes = np.column_stack([rows.shapes, rows.sizes])
         return np.asarray(np.log(table.blended({"one": 1.0}).factor(*sizes.T)) - rows.logs)
     found: list[Array] = []
@@ -96,7 +96,7 @@ def log_errors(table: Table, rows: Rows) -> Array:
 
 def main() -> None:
     """Print all errors of the named systems, or of all."""
-    print(f"{'system':20}{'tables of':13}{'kernel':28}{'judged':9}{'rows':>6}{'median':>8}{'p90':>8}  (percent)")
+    print(f"{'system':20}{'tables of':13}{'kernel':32}{'judged':9}{'rows':>6}{'median':>8}{'p90':>8}  (percent)")
     for system in sys.argv[1:] or systems():
         for place in (*ENGINES, *LIBRARIES):
             for key, rows in wheel.kernel_rows(system, place, rates_of_system(system)).items():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.model_type_values import HOLDERS, part_of
-from benchmarks.tower_flops import tower_flops
+from benchmarks.tower_flops import tower_flops, vision_flops
 from planner.model.encoder import PatchFront
 from planner.model.spec import ModelSpec
 
@@ -27,8 +27,6 @@ def flops_ratio(
     from planner.model.hf_config import model_from_hf_config
 
     spec = model_from_hf_config(written(config), "surveyed", "config.json")
-    if spec.vision is not None:
-        return None
     try:
         config = copy.deepcopy(config)
         for name in HOLDERS:  # what is said of the whole does not reach the parts
@@ -50,8 +48,10 @@ def flops_ratio(
         model = getattr(transformers, class_name)._from_config(config, **ways).eval()
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             model(**_inputs(spec, length, books), use_cache=False)
-        if spec.further_towers:
-            return round(_with_towers(spec, length) / float(counter.get_total_flops() + tower_flops(model, spec)), 5)
+        if spec.towers:
+            towers = tower_flops(model, spec) if spec.further_towers else 0
+            towers += vision_flops(model, spec) if spec.vision is not None else 0
+            return round(_with_towers(spec, length) / float(counter.get_total_flops() + towers), 5)
     except Exception:
         return None
     ours = forward_flops_per_token(spec.model_copy(update={"mtp": None}), length, causal=False)

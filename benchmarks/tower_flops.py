@@ -1,12 +1,48 @@
-"""Torch's FLOPs of an audio tower, for the survey of model types."""
+"""Torch's FLOPs of an audio or vision tower, for the survey of model types."""
 
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 from planner.model.hf_config.audio_towers import REFERENCE_FRAMES
 from planner.model.spec import ModelSpec
+
+
+def vision_flops(model: Any, spec: ModelSpec) -> int:
+    """Torch's count for one image through the vision tower and its projector, on the CPU.
+
+    A square image: of the side that the class fixes, or of as many patches as the description counts.
+    """
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    if spec.vision is None:
+        raise ValueError(f"{spec.name} has no vision tower")
+    vision = model.config.vision_config
+    work = getattr(model, "get_image_features", None) or model.model.get_image_features
+    asked = inspect.signature(work).parameters
+    patch = _side(getattr(vision, "patch_size", 1))
+    if "image_grid_thw" in asked:
+        side = math.isqrt(spec.vision.patches_per_image)
+        channels = int(getattr(vision, "in_channels", getattr(vision, "num_channels", 3)))
+        width = channels * int(getattr(vision, "temporal_patch_size", 1)) * patch**2
+        known = {"pixel_values": torch.zeros(side**2, width), "image_grid_thw": torch.tensor([[1, side, side]])}
+    else:
+        free = math.isqrt(spec.vision.patches_per_image) * patch
+        side = free if "image_sizes" in asked else _side(vision.image_size)
+        # Where a sample may hold several images, they have a dimension of their own.
+        shape = (1, 1, 3, side, side) if "pixel_attention_mask" in asked else (1, 3, side, side)
+        known = {"pixel_values": torch.zeros(shape), "image_sizes": torch.tensor([[side, side]])}
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        work(**{name: value for name, value in known.items() if name in asked})
+    return int(counter.get_total_flops())
+
+
+def _side(size: Any) -> int:
+    """Of a square that a configuration gives by one number or by two."""
+    return int(size[0] if isinstance(size, list | tuple) else size)
 
 
 def tower_flops(model: Any, spec: ModelSpec) -> int:

@@ -1,4 +1,4 @@
-"""``/v1/estimates`` and ``/v1/problems:check``: numbers of one strategy, and what is wrong with a question."""
+"""Without a search: numbers of one strategy, what is wrong with a question, and what bounds say of it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from api.solving.task_runner import TooLong
 from api.wire.problem_details import Finding, problem_details
 from api.wire.questions import EstimateQuestion, Question
 from api.wire.views import Estimate, ProblemCheck
+from planner.answers.bounds import ProblemBounds
 from planner.model.parameters import total_parameters
 from planner.operations.estimate import ESTIMATE
 from planner.question.problem import ANY, Problem
@@ -37,14 +38,19 @@ async def create_estimate(request: Request, caller: Planner) -> Response:
     service = service_of(request)
     question = await read_document(request, EstimateQuestion, service.settings.body_limit_bytes)
     payload = await to_thread.run_sync(service.resolver.estimate_payload, question)
-    key = hashlib.sha256(canonical_json(payload).encode()).hexdigest()
+    return await _remembered(request, ESTIMATE.task, payload)
+
+
+async def _remembered(request: Request, task: str, payload: dict[str, Any]) -> Response:
+    """What a process of the pool answers; asked again, what it answered."""
+    service = service_of(request)
+    key = hashlib.sha256(f"{task} {canonical_json(payload)}".encode()).hexdigest()
     content = service.views.get(key)
     if content is None:
         try:
-            work = service.quick.run(ESTIMATE.task, payload, service.settings.quick_s)
-            content = await while_connected(request, work)
+            content = await while_connected(request, service.quick.run(task, payload, service.settings.quick_s))
         except TooLong:
-            raise ServiceBusy("the estimate takes too long", hint="ask for a smaller model or cluster") from None
+            raise ServiceBusy(f"the {task} takes too long", hint="ask for a smaller model or cluster") from None
         service.views.keep(key, content)
     return Response(content, media_type="application/json")
 
@@ -71,6 +77,21 @@ async def check_problem(request: Request, caller: Reader) -> ProblemCheck:
     service = service_of(request)
     data = await read_json(request, service.settings.body_limit_bytes)
     return await to_thread.run_sync(lambda: checked(service.resolver, data))
+
+
+@router.post(
+    "/v1/problems:bound",
+    summary="Can a question have a plan, and how fast can it be at most?  Bounds of whole families, no search",
+    response_model=ProblemBounds,
+    responses=problems(body=True),
+    openapi_extra=reads(Question, EXAMPLE),
+)
+async def bound_problem(request: Request, caller: Planner) -> Response:
+    """No plan is faster than `least_step_s`; with `may_fit: false` none fits.  The search finds how near one comes."""
+    service = service_of(request)
+    question = await read_document(request, Question, service.settings.body_limit_bytes)
+    problem = await to_thread.run_sync(service.resolver.problem, question)
+    return await _remembered(request, "bounds", problem.model_dump(mode="json"))
 
 
 def checked(resolver: Resolver, data: Any) -> ProblemCheck:

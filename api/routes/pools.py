@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from api.access.auth import Planner
-from api.errors import ServiceBusy
-from api.http.departures import while_connected
+from api.answering.at_once import SPARE, searched
 from api.http.request_body import read_document
 from api.planning.resolving import Resolver, checked_constraints, checked_workload
 from api.routes.operations import add_operation
 from api.service import service_of
-from api.solving.task_runner import TooLong
 from planner.errors import DocumentInvalid
 from planner.operations.pools import POOLS, PoolPart, PoolsRequest, asked_pools, runnable_plan
 from planner.plan.plan import Plan
 from planner.search.pools.plan import PoolsPlan
 
 router = APIRouter(tags=["plans"])
-SPARE = 0.8
-"""Part of the time for an answer that its search may take."""
 
 
 async def create_pools_plan(request: Request, caller: Planner) -> Response:
     """Searched in a process of the pool; a plan that a back-end runs is stored."""
     service = service_of(request)
     question = await read_document(request, PoolsRequest, service.settings.body_limit_bytes)
-    limit_s = service.settings.synchronous_s
-    asked = await to_thread.run_sync(lambda: resolved(service.resolver, question, SPARE * limit_s))
-    try:
-        work = service.searches.run(POOLS.task, asked.model_dump(mode="json"), limit_s)
-        content = await while_connected(request, work)
-    except TooLong:
-        raise ServiceBusy(
-            f"the search takes longer than {limit_s:g} s", hint="pin fields, or ask for fewer devices"
-        ) from None
+    most_s = SPARE * service.settings.synchronous_s
+    asked = partial(resolved, service.resolver, question, most_s)
+    content = await searched(request, POOLS, asked, "pin fields, or ask for fewer devices")
     runnable = await to_thread.run_sync(lambda: of_its_back_end(content))
     if runnable is not None:
         await service.audit.begin(request, caller)

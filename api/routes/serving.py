@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
-from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from api.access.auth import Planner, Reader
-from api.errors import ServiceBusy
-from api.http.departures import while_connected
+from api.answering.at_once import SPARE, cluster_within, searched
 from api.http.request_body import read_document
 from api.planning.resolving import Resolver
 from api.routes.operations import add_operation
-from api.routes.pools import SPARE
 from api.service import service_of
-from api.solving.task_runner import TooLong
-from planner.errors import DocumentInvalid
 from planner.operations.operation import Operation
 from planner.operations.serving import (
     SERVING_ESTIMATE,
     SERVING_PLAN,
+    USUAL_LARGE_S,
     ServingEstimateRequest,
     ServingPlanRequest,
     ServingQuestion,
@@ -39,7 +36,7 @@ async def create_serving_plan(request: Request, caller: Planner) -> Response:
     service = service_of(request)
     question = await read_document(request, ServingPlanRequest, service.settings.body_limit_bytes)
     most_s = SETTLING * SPARE * service.settings.synchronous_s
-    question = question.model_copy(update={"time_limit_s": min(question.time_limit_s or most_s, most_s)})
+    question = question.model_copy(update={"time_limit_s": min(question.time_limit_s or USUAL_LARGE_S, most_s)})
     return await _answered(request, SERVING_PLAN, question)
 
 
@@ -50,24 +47,14 @@ async def create_serving_estimate(request: Request, caller: Reader) -> Response:
 
 
 async def _answered(request: Request, operation: Operation[Q, Any], question: Q) -> Response:
-    service = service_of(request)
-    limit_s = service.settings.synchronous_s
-    asked = await to_thread.run_sync(lambda: resolved(service.resolver, question))
-    try:
-        work = service.searches.run(operation.task, asked.model_dump(mode="json"), limit_s)
-        content = await while_connected(request, work)
-    except TooLong:
-        raise ServiceBusy(
-            f"the search takes longer than {limit_s:g} s", hint="pin fields, name an engine, or ask for fewer devices"
-        ) from None
-    return Response(content, media_type="application/json")
+    asked = partial(resolved, service_of(request).resolver, question)
+    hint = "pin fields, name an engine, or ask for fewer devices"
+    return Response(await searched(request, operation, asked, hint), media_type="application/json")
 
 
 def resolved(resolver: Resolver, question: Q) -> Q:
     """The question with documents for names and within the service's limits; what is wrong with it is told now."""
-    cluster, most = resolver.cluster(question.cluster, question.devices), resolver.settings.most_devices
-    if cluster.num_devices > most:
-        raise DocumentInvalid(f"this service plans up to {most:,} devices", where="/devices", hint="ask for fewer")
+    cluster = cluster_within(resolver, question.cluster, question.devices)
     weights, experts = question.checkpoint, question.expert_checkpoint
     if weights is None:
         weights, experts = published_checkpoint(question.model)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from anyio import to_thread
+from functools import partial
+
 from fastapi import APIRouter, Request, Response
 
 from api.access.auth import Planner
-from api.errors import ServiceBusy
-from api.http.departures import while_connected
+from api.answering.at_once import SPARE, cluster_within, searched
 from api.http.request_body import read_document
 from api.planning.resolving import Resolver, checked_constraints, checked_workload
 from api.routes.operations import add_operation
-from api.routes.pools import SPARE
 from api.service import service_of
-from api.solving.task_runner import TooLong
-from planner.errors import DocumentInvalid
 from planner.operations.towers import TOWERS, TowersRequest, asked_towers
 from planner.search.towers.problem import checked_towers_problem
 
@@ -25,23 +22,15 @@ async def create_towers_plan(request: Request, caller: Planner) -> Response:
     """Searched in a process of the pool; nothing is stored."""
     service = service_of(request)
     question = await read_document(request, TowersRequest, service.settings.body_limit_bytes)
-    limit_s = service.settings.synchronous_s
-    asked = await to_thread.run_sync(lambda: resolved(service.resolver, question, SPARE * limit_s))
-    try:
-        work = service.searches.run(TOWERS.task, asked.model_dump(mode="json"), limit_s)
-        content = await while_connected(request, work)
-    except TooLong:
-        raise ServiceBusy(
-            f"the search takes longer than {limit_s:g} s", hint="pin fields, or ask for fewer devices"
-        ) from None
+    most_s = SPARE * service.settings.synchronous_s
+    asked = partial(resolved, service.resolver, question, most_s)
+    content = await searched(request, TOWERS, asked, "pin fields, or ask for fewer devices")
     return Response(content, media_type="application/json")
 
 
 def resolved(resolver: Resolver, question: TowersRequest, most_s: float) -> TowersRequest:
     """The question with documents for names and within the service's limits; what is wrong with it is told now."""
-    cluster, most = resolver.cluster(question.cluster, question.devices), resolver.settings.most_devices
-    if cluster.num_devices > most:
-        raise DocumentInvalid(f"this service plans up to {most:,} devices", where="/devices", hint="ask for fewer")
+    cluster = cluster_within(resolver, question.cluster, question.devices)
     asked = question.model_copy(
         update={
             "model": resolver.model(question.model).model_dump(mode="json"),

@@ -18,6 +18,7 @@ from planner.operations.operation import Operation, Session, nothing_stored
 from planner.operations.pools import POOLS, PoolsRequest
 from planner.operations.registry import OPERATIONS
 from planner.operations.replan import REPLAN
+from planner.operations.rl import RL_ESTIMATE, RL_PLAN, RlEstimateRequest, RlRequest
 from planner.operations.script import READ_SCRIPT, ScriptRequest, script_answer
 from planner.operations.serving import (
     SERVING_ESTIMATE,
@@ -65,6 +66,13 @@ def estimate(payload: Payload, watch: Watch) -> bytes:
     )
 
 
+def bounds(payload: Payload, watch: Watch) -> bytes:
+    """Whether a question can have a plan, and how fast one can be."""
+    from planner.answers.bounds import problem_bounds
+
+    return _document(problem_bounds(Problem.model_validate(payload)))
+
+
 def pools(payload: Payload, watch: Watch) -> bytes:
     """A plan over several kinds of devices, and its launch files."""
     # The check of plans knows one kind of device; every stage was recomputed where the plan was put together.
@@ -75,6 +83,16 @@ def pools(payload: Payload, watch: Watch) -> bytes:
 def towers(payload: Payload, watch: Watch) -> bytes:
     """Where a tower stands best."""
     return _document(TOWERS.work(_session(watch), TowersRequest.model_validate(payload)))
+
+
+def rl_plan(payload: Payload, watch: Watch) -> bytes:
+    """The best deployment for a step of RL."""
+    return _document(RL_PLAN.work(_session(watch), RlRequest.model_validate(payload)))
+
+
+def rl_estimate(payload: Payload, watch: Watch) -> bytes:
+    """The step of RL as somebody runs it."""
+    return _document(RL_ESTIMATE.work(_session(watch), RlEstimateRequest.model_validate(payload)))
 
 
 def serving_plan(payload: Payload, watch: Watch) -> bytes:
@@ -186,8 +204,11 @@ TASKS: dict[str, Task] = {
     "plan": plan,
     REPLAN.task: replan,
     ESTIMATE.task: estimate,
+    "bounds": bounds,
     POOLS.task: pools,
     TOWERS.task: towers,
+    RL_PLAN.task: rl_plan,
+    RL_ESTIMATE.task: rl_estimate,
     SERVING_PLAN.task: serving_plan,
     SERVING_ESTIMATE.task: serving_estimate,
     "fleet": fleet,

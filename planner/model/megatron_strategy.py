@@ -18,6 +18,9 @@ FP8_RECIPES = frozenset({"delayed", "tensorwise", "blockwise", "mxfp8"})
 """Values of ``--fp8-recipe`` that a workload has a word for."""
 OPTIMIZERS = frozenset({"adam", "sgd", "muon", "lion"})
 """Values of ``--optimizer`` that a workload has a word for."""
+DEALT = "dist_"
+"""Before such a value: whole weights are dealt to the data-parallel ranks, each of which keeps the states of its own,
+as with the distributed optimizer (core 0.19.2 optimizer/__init__.py:744-754, training/arguments.py:1672-1682)."""
 
 _DEGREES = {
     "tp": ("tensor-model-parallel-size",),
@@ -57,8 +60,8 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
         workload |= {"precision": "fp8", "fp8_recipe": "nvfp4"}
     elif flags.has("bf16", "fp16"):
         workload["precision"] = "bf16" if flags.has("bf16") else "fp16"
-    if flags.has("optimizer") and flags.text("optimizer") in OPTIMIZERS:
-        workload["optimizer"] = flags.text("optimizer")
+    if (optimizer := (flags.text("optimizer") or "").removeprefix(DEALT)) in OPTIMIZERS:
+        workload["optimizer"] = optimizer
     states = _optimizer_states(flags)
     if flags.has("use-precision-aware-optimizer") and workload.get("optimizer", "adam") == "adam":
         workload |= states
@@ -179,7 +182,8 @@ def _sharding(flags: MegatronFlags) -> dict[str, Any]:
     instances = flags.integer("num-distributed-optimizer-instances") or 1
     if flags.has("use-distributed-optimizer") and instances > 1:
         return {"zero_stage": 1, "dp_replicate": instances}
-    return {"zero_stage": 1 if flags.has("use-distributed-optimizer") else 0}
+    dealt = (flags.text("optimizer") or "").startswith(DEALT)
+    return {"zero_stage": 1 if flags.has("use-distributed-optimizer") or dealt else 0}
 
 
 def _recompute(flags: MegatronFlags) -> dict[str, Any]:

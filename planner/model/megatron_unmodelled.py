@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from planner.model.argument_lists import known_arguments
 from planner.model.megatron_dispatcher import dispatcher_of
 from planner.model.megatron_flags import MegatronFlags
-from planner.model.megatron_strategy import FP8_RECIPES, OPTIMIZERS
+from planner.model.megatron_strategy import DEALT, FP8_RECIPES, OPTIMIZERS
 from planner.model.mindspeed_words import values_not_modelled
 from profiles.validation import Finding
 
@@ -121,7 +121,7 @@ def _values(flags: MegatronFlags) -> list[str]:
     kinds = set(flags.values_of("cp-comm-type")) - {"p2p", "a2a"}
     found += [f"--cp-comm-type {kind} (taken as a ring)" for kind in sorted(kinds)]
     optimizer = next(iter(flags.values_of("optimizer")), "adam")
-    if optimizer not in OPTIMIZERS:
+    if optimizer.removeprefix(DEALT) not in OPTIMIZERS:
         found.append(f"--optimizer {optimizer} (taken as adam)")
     recipes = set(flags.values_of("fp8-recipe")) - FP8_RECIPES
     found += [f"--fp8-recipe {recipe} (taken as one scale a tensor)" for recipe in sorted(recipes)]

@@ -24,6 +24,7 @@ from planner.operations.plan import PLAN
 from planner.operations.plans import DELETE_PLAN, GET_PLAN, LIST_PLANS
 from planner.operations.pools import POOLS
 from planner.operations.replan import REPLAN
+from planner.operations.rl import RL_ESTIMATE, RL_PLAN
 from planner.operations.script import READ_SCRIPT
 from planner.operations.sensitivity import SENSITIVITY
 from planner.operations.serving import SERVING_ESTIMATE, SERVING_PLAN
@@ -35,6 +36,8 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     PLAN,
     POOLS,
     TOWERS,
+    RL_PLAN,
+    RL_ESTIMATE,
     ESTIMATE,
     READ_SCRIPT,
     THROUGHPUT,

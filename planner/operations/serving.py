@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from planner.serving.search.curves import Evaluator
 
 LONGEST_S = 3600.0
-USUAL_S = 10.0
-"""Seconds of a search without a time limit of its own."""
+USUAL_S, USUAL_LARGE_S = 2.0, 4.0
+"""Seconds of this process for a question without a time limit of its own: up to ``LARGE`` devices, and above."""
+LARGE = 64
 
 
 class ServingQuestion(Document):
@@ -129,7 +130,7 @@ def _plan(session: Session, asked: ServingPlanRequest) -> ServingPlan:
     from planner.serving.search.families import families_of, refusal_of
 
     problem = serving_problem(asked)
-    most_s = asked.time_limit_s or USUAL_S
+    most_s = asked.time_limit_s or (USUAL_S if problem.num_devices <= LARGE else USUAL_LARGE_S)
     return answered(problem, families_of(problem), _evaluator(problem), refusal_of(problem), most_s=most_s)
 
 

@@ -64,6 +64,20 @@ class StageOffload(Document):
     activation_layers: int = Field(default=0, ge=0, description="layers whose saved activations go to the host")
 
 
+class HostMemory(Document):
+    """What one device of a stage keeps in the memory of its node, and how much of that memory is for it."""
+
+    optimizer: int = Field(description="optimizer states")
+    activations: int = Field(description="kept activations of the layers that are offloaded")
+    total: int
+    limit: int = Field(gt=0, description="its part of the node's memory that a plan may use")
+
+    @property
+    def missing(self) -> int:
+        """Bytes over the limit; negative where some are spare."""
+        return self.total - self.limit
+
+
 class StagePlan(Document):
     """One pipeline rank: its chunks, recompute, offload, memory and time of a micro-batch."""
 
@@ -73,6 +87,11 @@ class StagePlan(Document):
     recompute: StageRecompute
     offload: StageOffload
     peak_memory_bytes: MemoryBill
+    host_memory_bytes: HostMemory | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="where something is offloaded; not in older plans",
+    )
     parameters_per_device: int
     forward_s: float = Field(description="one micro-batch, all chunks")
     backward_s: float = Field(description="one micro-batch, all chunks, recompute included")

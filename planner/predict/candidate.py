@@ -34,7 +34,13 @@ class StageBill:
     optimizer_bytes: float
     activations_bytes: float
     buffers_bytes: float
-    host_bytes: float
+    host_optimizer_bytes: float
+    host_activations_bytes: float
+
+    @property
+    def host_bytes(self) -> float:
+        """What one device keeps in its node's memory."""
+        return self.host_optimizer_bytes + self.host_activations_bytes
 
     @property
     def total_bytes(self) -> float:

@@ -35,13 +35,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.strategy.rows import first_of_each
 from profiles.levels import NetworkLevel, group_bandwidth_bytes_per_s
-from solver.arrays import Array
+from solver.arrays import Array, Ints
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
 
@@ -74,6 +76,8 @@ REDUCTION_GAIN = 1.25
 FEWEST_FOR_REDUCTION = 5
 """Members from which NCCL reduces in the switch: on H200 4 devices get the ring's 363 GB/s, 5 get 414
 (stas00/ml-engineering); AWS' tuner starts at 6 on B200."""
+MANY_GROUPS = 256
+"""Groups from which looking for those that are alike is quicker than working out each of them."""
 ALL_TO_ALL_FRACTION = 0.90
 """all_to_all over all_gather bus bandwidth: 311/361 H200, 563/617 B200, 203/205 A100."""
 
@@ -87,7 +91,7 @@ class Rings:
     latency_s: Array
     tree_latency_s: Array
 
-    def take(self, where: NDArray[np.bool_]) -> Rings:
+    def take(self, where: Ints | NDArray[np.bool_]) -> Rings:
         """Some of the groups."""
         return Rings(self.seconds_a_byte[where], self.latency_s[where], self.tree_latency_s[where])
 
@@ -104,8 +108,27 @@ class Groups:
         reduces = op == "all_reduce" and any(level.in_network_reduction for level in levels)
         key = (reduces, id(levels))
         if key not in self._known:
-            self._known[key] = _rings(self.size, self.stride, levels, reduces)
+            self._known[key] = _rings_of_each(self.size, self.stride, tuple(levels), reduces)
         return self._known[key]
+
+
+def _rings_of_each(size: Array, stride: Array, levels: tuple[NetworkLevel, ...], reduces: bool) -> Rings:
+    """``_rings``, worked out once for groups that are alike: thousands of strategies have a few dozen."""
+    if size.shape != stride.shape or size.ndim != 1:
+        return _rings(size, stride, levels, reduces)
+    if len(size) == 1:
+        return _ring(float(size[0]), float(stride[0]), levels, reduces)
+    columns = [size.astype(np.int64), stride.astype(np.int64)]
+    if len(size) < MANY_GROUPS or not ((columns[0] == size).all() and (columns[1] == stride).all()):
+        return _rings(size, stride, levels, reduces)
+    first, index = first_of_each(columns)
+    return _rings(size[first], stride[first], levels, reduces).take(index)
+
+
+@lru_cache(maxsize=4096)
+def _ring(size: float, stride: float, levels: tuple[NetworkLevel, ...], reduces: bool) -> Rings:
+    """``_rings`` of one group: a search asks for the same ones for every strategy that it solves."""
+    return _rings(np.array([size]), np.array([stride]), levels, reduces)
 
 
 def _rings(group_size: Array, stride: Array, levels: Sequence[NetworkLevel], reduces: bool) -> Rings:

@@ -13,6 +13,7 @@ from planner.plan.plan import (
     Alternative,
     BackEndAnswer,
     ChunkPlan,
+    HostMemory,
     MemoryBill,
     Plan,
     PlanStatus,
@@ -41,7 +42,7 @@ from planner.search.room_notes import room_notes
 from planner.search.routing_note import routing_notes
 from planner.search.sequence_notes import sequence_notes
 from planner.search.source_notes import source_notes
-from planner.search.split_limits import memory_limit_bytes
+from planner.search.split_limits import host_limit_bytes, memory_limit_bytes
 from planner.search.trace_notes import trace_notes, traced_by
 from planner.search.training_notes import training_notes
 from planner.version import __version__
@@ -75,7 +76,7 @@ def assemble_plan(
     workload, step_s = problem.workload, candidate.step_time_s
     tokens, flops = real_tokens_per_step(workload), step_flops(problem.model, workload)
     peak, devices = hardware.pool.device.peak_flops_per_s[workload.matmul_format], candidate.strategy.world_size
-    stages = tuple(_stage(problem, candidate, index) for index in range(candidate.strategy.pp))
+    stages = tuple(_stage(hardware, problem, candidate, index) for index in range(candidate.strategy.pp))
     own, own_name = inside(problem, software), software.name
     covered = None
     if problem.profile is not None:
@@ -98,6 +99,7 @@ def assemble_plan(
                 candidate.strategy.world_size,
                 experts=problem.model.num_experts,
                 traced=problem.model.traced is not None,
+                breakdown_s=candidate.breakdown_s,
             ),
         ),
         tokens_per_s=tokens / step_s,
@@ -119,7 +121,7 @@ def assemble_plan(
     )
 
 
-def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
+def _stage(hardware: Hardware, problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
     strategy, split, bill = candidate.strategy, candidate.split, candidate.stages[stage]
     starts = chunk_starts(split.chunk_layers)
     last = strategy.num_chunks - 1
@@ -151,6 +153,7 @@ def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
         ),
         offload=StageOffload(optimizer=strategy.optimizer_offload, activation_layers=sum(relieved) if offloads else 0),
         peak_memory_bytes=memory_bill(bill),
+        host_memory_bytes=host_memory(bill, host_limit_bytes(hardware)),
         parameters_per_device=round(bill.dense_parameters + bill.expert_parameters),
         forward_s=bill.forward_s,
         backward_s=bill.backward_s,
@@ -171,6 +174,14 @@ def memory_bill(bill: StageBill) -> MemoryBill:
         "buffers": round(bill.buffers_bytes),
     }
     return MemoryBill(**parts, total=sum(parts.values()))
+
+
+def host_memory(bill: StageBill, limit_bytes: float) -> HostMemory | None:
+    """What a device of a stage keeps in host memory, in whole bytes; None where it keeps nothing."""
+    kept, moved = round(bill.host_optimizer_bytes), round(bill.host_activations_bytes)
+    if not kept and not moved:
+        return None
+    return HostMemory(optimizer=kept, activations=moved, total=kept + moved, limit=int(limit_bytes))
 
 
 def _alternative(chosen: Candidate, other: Candidate, hardware: Hardware, backend: str) -> Alternative:

@@ -31,7 +31,7 @@ from planner.predict.schedule.least_makespan import least_makespan_s
 from planner.search.chunk_family import fullest_holds
 from planner.search.chunk_times import weight_gradients_s
 from planner.search.row_context import take
-from planner.strategy.rows import StrategyRows, first_of_each
+from planner.strategy.rows import StrategyRows
 from planner.strategy.schedules import SCHEDULE_NAMES, SPLIT_SCHEDULES, V_SCHEDULES
 from solver.arrays import Array, Ints
 
@@ -166,12 +166,13 @@ class BoundTerms:
 
     def _fullest(self, schedules: Schedules) -> Array:
         """Layers of the most frequent kind on the stage with most of them, at least: [R]."""
-        kinds = self.costs.kind_sequence
-        columns = [schedules.pp, schedules.vpp, V_PLACED[schedules.schedule]]
-        first, index = first_of_each(columns)
-        alike = np.stack([column[first] for column in columns], axis=1).tolist()
-        counts = [fullest_holds(kinds, self.major, pp, vpp, v_placed=bool(bent)) for pp, vpp, bent in alike]
-        return np.array(counts)[index]
+        kinds, most = self.costs.kind_sequence, int(schedules.vpp.max(initial=0)) + 1
+        code = (schedules.pp * most + schedules.vpp) * 2 + V_PLACED[schedules.schedule]
+        counts = np.bincount(code).astype(float)
+        for each in np.flatnonzero(counts).tolist():
+            (pp, vpp), bent = divmod(each // 2, most), each % 2
+            counts[each] = fullest_holds(kinds, self.major, pp, vpp, v_placed=bool(bent))
+        return np.asarray(counts[code])
 
     def _leanest_tail_s(self) -> Array:
         """What no leaf of a layout can go below once a step: the optimizer on fully sharded states: [R]."""

@@ -11,6 +11,7 @@ When stopped early, the smallest bound not yet examined is a lower bound of the 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 
@@ -190,7 +191,7 @@ class Search:
         if np.isfinite(worth_s):
             # Where it is known how fast a plan can be, memory is asked of the shardings: few of them are that fast.
             bounds[at] = shared.loose_s[at]
-        for here, reliefs in self._parts(layouts.take(at), at) if np.isinf(worth_s) else ():
+        for here, reliefs in self._parts(lambda: layouts.take(at), at) if np.isinf(worth_s) else ():
             bounds[here] = layout_bounds_s(shared.bound_terms(here), cores.table.layers, reliefs, self.limits, worth_s)
         return Postponed(layouts, key, bounds, cores.table)
 
@@ -253,14 +254,16 @@ class Search:
     def _bounded_leaves(self, shared: SharedSetups, cutoff_s: float) -> bool:
         """Bound the leaves of some shardings and solve the promising ones; False when out of time."""
         at = shared.promising(self.wanted_s(cutoff_s), self.rules.limit_bytes)
-        return all(self._bounded_part(shared, *part, cutoff_s) for part in self._parts(shared.rows(at), at))
+        return all(self._bounded_part(shared, *part, cutoff_s) for part in self._parts(lambda: shared.rows(at), at))
 
     def _bounded_part(self, shared: SharedSetups, at: Ints, reliefs: list[int], cutoff_s: float) -> bool:
         """The same of some rows under some reliefs."""
-        refused = self.early_rules.refused(shared.rows(at), OF_SHARDINGS)
-        self.result.pruned[Pruned.BACKEND_RULES] += int(refused.sum()) * len(reliefs)
-        at = at[~refused]
-        terms = shared.bound_terms(at)
+        rows = shared.rows(at)
+        refused = self.early_rules.refused(rows, OF_SHARDINGS)
+        if refused.any():
+            self.result.pruned[Pruned.BACKEND_RULES] += int(refused.sum()) * len(reliefs)
+            at, rows = at[~refused], rows.take(~refused)
+        terms = shared.bound_terms(at, rows)
         bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, self.wanted_s(cutoff_s))
         self.result.pruned[Pruned.NO_FAST_FIT] += int(np.isinf(bounds).sum())
         return self.solve_in_order(Leaves(terms, reliefs, shared.table, bounds, at), cutoff_s)
@@ -278,7 +281,7 @@ class Search:
             left[place] = False
             index = leaves.order[place : place + 1]
             row = leaves.rows(index)
-            if self._cannot_run(row):
+            if self._verdicts.refuses(row):
                 self.result.pruned[Pruned.BACKEND_RULES] += 1
                 if self.early_rules.learn(self._strategy(row, 0)):
                     rest, left = self._not_refused(leaves, dealt), left[dealt.seen]
@@ -289,7 +292,7 @@ class Search:
         else:
             self.result.pruned[Pruned.OWN_BOUND] += int((~dealt.seen).sum())
         self.result.pruned[Pruned.OWN_BOUND] += dealt.too_slow
-        self.alternatives.remember(leaves, dealt, left, self._cannot_run, self.wanted_s(cutoff_s))
+        self.alternatives.remember(leaves, dealt, left, self._verdicts.refuses, self.wanted_s(cutoff_s))
         return rest is None or self.solve_in_order(rest, cutoff_s)
 
     def _take_up(self, met: Met, cutoff_s: float) -> None:
@@ -321,10 +324,10 @@ class Search:
         rest.order = rest.order[~refused]
         return rest
 
-    def _parts(self, rows: StrategyRows, at: Ints) -> list[tuple[Ints, list[int]]]:
+    def _parts(self, rows: Callable[[], StrategyRows], at: Ints) -> list[tuple[Ints, list[int]]]:
         """Rows at places ``at``, in parts, each with the reliefs that may be chosen for it."""
         reliefs = self.space.relief_codes
-        parts = [(at, reliefs)] if self.plain is None else self.plain.parts(rows, at, reliefs)
+        parts = [(at, reliefs)] if self.plain is None else self.plain.parts(rows(), at, reliefs)
         return [(here, codes) for here, codes in parts if len(here) and codes]
 
     def _may_be_uneven(self, context: RowContext) -> bool:
@@ -333,9 +336,6 @@ class Search:
     def _not_examined(self, bounds: Array, rest_s: float = np.inf) -> None:
         """What is left when time runs out bounds the whole space from below; ``rest_s``: the bound of later waves."""
         self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=rest_s)))
-
-    def _cannot_run(self, rows: StrategyRows, at: int = 0) -> bool:
-        return self._verdicts.refuses(rows, at)
 
     def _strategy(self, rows: StrategyRows, at: int) -> Strategy:
         return rows.strategy(at, self.costs.reliefs)

@@ -90,7 +90,7 @@ def core_bounds(costs: CostModel, cores: StrategyRows, keyed: tuple[ModelCost, I
     (table, key), parts = keyed, []
     for start in range(0, len(cores), CORE_BATCH):
         rows = cores.slice(start, start + CORE_BATCH)
-        cost = costs.rows(rows, (table, key[start : start + CORE_BATCH]))
+        cost = costs.rows(rows, (table, key[start : start + CORE_BATCH]), one_table=True)
         terms = BoundTerms(costs, rows, cost, leanest_tail=True)
         busy_s = rows.num_microbatches * terms.least_peak_s(Schedules.of(rows)) + terms.tail_s
         parts.append(np.where(terms.leanest_bytes() <= limit_bytes, busy_s, np.inf))

@@ -134,7 +134,7 @@ class KeptVerdicts:
         self._rows_of_values: StrategyRows | None = None
         self._values: list[list[int]] = []
 
-    def refuses(self, rows: StrategyRows, at: int) -> bool:
+    def refuses(self, rows: StrategyRows, at: int = 0) -> bool:
         """The same as ``BackEndRules.refuses`` of the strategy in row ``at``."""
         if rows is not self._rows_of_values:
             self._values = np.stack([getattr(rows, name) for name in COLUMNS], axis=1).tolist()

@@ -149,7 +149,8 @@ def stage_bill(context: RowContext, stage: int, spans: list[Span], relieved: lis
         dense_parameters=dense,
         expert_parameters=expert,
         **held,
-        host_bytes=dense * float(states[0].host[0]) + expert * float(states[1].host[0]) + offloaded,
+        host_optimizer_bytes=dense * float(states[0].host[0]) + expert * float(states[1].host[0]),
+        host_activations_bytes=offloaded,
     )
 
 

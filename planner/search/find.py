@@ -191,6 +191,8 @@ def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Ex
             (entry,) = compared.entries
             what = f"{entry.software.spelled} can run no plan of this problem, whatever the strategy: {entry.reason}"
             instead = "choose another --backend"
+        if problem.model.towers:
+            instead = f"`meshwright towers` says where {problem.model.towers[0].called} stands best; {instead}"
         return NoFeasiblePlan(what, binding=f"rules of {names}", relaxations=(instead,))
     closest, error = _closest(searched, alone=len(compared.entries) == 1)
     others: dict[str, list[str]] = {}

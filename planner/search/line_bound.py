@@ -20,6 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
+from planner.predict.cost.data_parallel import TailCost
 from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.predict.cost.short_axis import rows_at
 from planner.predict.stage_memory import end_seconds, head_stage, stage_memory
@@ -177,7 +178,9 @@ class LineBound:
         row, values, (total_s, tail_s) = row[at], values[at], (each[at] for each in known)
         total_s = np.maximum(total_s, self.total_s[row] + values[:, RELIEF])
         makespan = self.paths.take(row).longest_s(total_s, values[:, REST])
-        tails = self.costs.tail_parts_s(take(self.cost, row), values[:, FULLEST_DENSE], values[:, FULLEST_EXPERT])
+        tails = self.costs.tail_parts_s(
+            take(TailCost.of(self.cost), row), values[:, FULLEST_DENSE], values[:, FULLEST_EXPERT]
+        )
         step_s[at] = (makespan + np.maximum(tails[0] + tails[1], tail_s)) * (1 - ROUNDING)
         return step_s
 
@@ -226,7 +229,7 @@ class LineBound:
             spans = self._shortest(rows_at(column, row), most)
             least = least_bottleneck(spans, ends, held, self.num_layers, self.least)
             fullest.append(np.maximum(mean, least))
-        tails = self.costs.tail_parts_s(take(cost, row), *fullest)
+        tails = self.costs.tail_parts_s(take(TailCost.of(cost), row), *fullest)
         return tails[0] + tails[1]
 
 

@@ -12,9 +12,9 @@ it other things decide, in this order:
 
 The plans are searched, not picked from those that happen to be known.  The search of the fastest plan is run again in
 the part of its space that has at most 0, 1, 2, ... mechanisms, with the room that the chance leaves and with the end of
-the band as its cutoff, until it finds a plan.  Its costs and bounds of the cores are those of the first search, and the
-cutoff leaves little to look at, so that this takes a small part of the first search's time.  Of the larger parts the
-few hundred strategies below the cutoff are bounded once, for all of them, and then solved part by part.
+the band as its cutoff, until it finds a plan.  What the first search bounded is known, and the cutoff leaves little of
+it: the few strategies of the small parts are bounded once for all of these, those of the larger parts once more, and
+then solved part by part.
 
 The answer is one of the fastest plan's own back-end: the band is measured between runs of one back-end.
 """
@@ -43,9 +43,9 @@ time.  *Fitted* by ``planner.evidence.accuracy.telling_apart`` to the runs of th
 of the pairs that are 2 to 5 % apart are in the right order, and 79 % of those that are 5 to 10 % apart."""
 MOST = len(MECHANISMS) + 2
 """One more than a strategy with unequal layers can have."""
-ALONE = 1
-"""Up to how many mechanisms a part is searched alone: the strategies of the larger parts, most of which are those of
-the largest one too, are bounded once for all of them."""
+SMALL = 1
+"""Up to how many mechanisms parts are small: most questions need no more, and bounding the strategies of the largest
+part costs several times as much."""
 SURE = 0.99
 """Chance to fit from which a plan counts as sure."""
 
@@ -90,11 +90,11 @@ def _simplest(near: Near, limit_bytes: float) -> Candidate | None:
 
 
 class _Together:
-    """Parts of the space within a limit of at most ``most`` mechanisms; those of more than ``ALONE`` together."""
+    """Parts of the space within a limit of at most ``most`` mechanisms: the small ones together, and the others."""
 
     def __init__(self, near: Near, limit_bytes: float, most: int) -> None:
         self._near, self._limit_bytes, self._most = near, limit_bytes, most
-        self._collected: Collected | None = None
+        self._collected: dict[int, Collected] = {}
 
     def fewest(self, numbers: Iterable[int]) -> Candidate | None:
         """The fastest plan of at most so many mechanisms, for the first number that has one."""
@@ -103,11 +103,18 @@ class _Together:
 
     def fastest_of(self, number: int, *, common: bool) -> Candidate | None:
         """The fastest plan of at most so many mechanisms."""
-        near, limit_bytes = self._near, self._limit_bytes
-        if ALONE < number <= self._most and self._collected is None:
-            self._collected = near.collected(limit_bytes, near.part(self._most, common=False))
-        among = self._collected if number <= self._most else None
-        return near.fastest_of(limit_bytes, near.part(number, common=common), among)
+        part = self._near.part(number, common=common)
+        return self._near.fastest_of(self._limit_bytes, part, self.among(number))
+
+    def among(self, number: int) -> Collected | None:
+        """All strategies that may be the fastest of at most so many mechanisms; None where the part is searched."""
+        if number > self._most:
+            return None
+        largest = min(SMALL, self._most) if number <= SMALL else self._most
+        if largest not in self._collected:
+            part = self._near.part(largest, common=False)
+            self._collected[largest] = self._near.collected(self._limit_bytes, part)
+        return self._collected[largest]
 
 
 @dataclass(frozen=True, slots=True)

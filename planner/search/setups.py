@@ -50,9 +50,9 @@ class SharedSetups:
         at = at[fixed_bytes + self.terms.mean_state_bytes()[setup] <= limit_bytes]
         return at[np.argsort(self.layouts.pp[self.layout[at]], kind="stable")]
 
-    def bound_terms(self, at: Ints) -> BoundTerms:
-        """The pieces of the bound of some rows, written out."""
-        return self.terms.under(self.rows(at), self.setup[at], self.loose_s[at])
+    def bound_terms(self, at: Ints, rows: StrategyRows | None = None) -> BoundTerms:
+        """The pieces of the bound of some rows, written out; ``rows``: they, where that is done already."""
+        return self.terms.under(self.rows(at) if rows is None else rows, self.setup[at], self.loose_s[at])
 
     def rows(self, at: Ints) -> StrategyRows:
         """Some rows, written out."""

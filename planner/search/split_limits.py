@@ -18,12 +18,17 @@ def memory_limit_bytes(problem: Problem, hardware: Hardware) -> float:
     return usable_bytes(hardware.memory_bytes, problem.constraints, the_software(problem).name)
 
 
+def host_limit_bytes(hardware: Hardware) -> float:
+    """What offloaded tensors of one device may take of its node's memory, which its devices share evenly."""
+    return hardware.host_memory_bytes_per_device * HOST_FRACTION
+
+
 def split_rules(problem: Problem, hardware: Hardware, layers: ReliefLayers | None = None) -> SplitRules:
     """What every dealing of layers must respect; ``layers`` are relieved (None = those that the pins ask for)."""
     columns = the_software(problem).release.space.columns
     rules = SplitRules(
         limit_bytes=memory_limit_bytes(problem, hardware),
-        host_limit_bytes=hardware.host_memory_bytes_per_device * HOST_FRACTION,
+        host_limit_bytes=host_limit_bytes(hardware),
         uniform=columns.uniform_recompute,
         even=columns.even_layers,
         whole=columns.whole_recompute,

@@ -49,7 +49,8 @@ class ServingConstraints(Document):
         if unknown:
             raise ValueError(f"{unknown[0]} cannot be pinned; these can: {', '.join(PINNABLE)}")
         for name, value in self.pins.items():
-            if name in InstanceLayout.model_fields and (isinstance(value, bool) or not isinstance(value, int)):
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            if name in InstanceLayout.model_fields and not whole:
                 raise ValueError(f"{name} = {value!r}: a degree is a whole number of at least 1")
         return self
 

@@ -19,6 +19,8 @@ from solver.arrays import Ints, Mask
 
 TABLE_A_ROW = 4
 """Distinct rows are found by a table of all possible values where it is not much longer than the rows are many."""
+MANY_ROWS, FEW_VALUES = 1_500, 8
+"""From so many rows on it is worth while to make the table shorter: by columns of more values than these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,17 +164,39 @@ def first_of_each(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
 
     They ascend in the rows' values.  Rows are packed into one integer each, which sorts much faster than rows do.
     """
-    sizes = [int(column.max(initial=0)) + 1 for column in columns]
+    count, sizes = len(columns[0]), [int(column.max(initial=0)) + 1 for column in columns]
+    if count >= MANY_ROWS and prod(sizes) > TABLE_A_ROW * count:
+        columns, sizes = _ranked(columns, sizes)
     if prod(sizes) >= 2**62:  # more than one integer holds
         _, first, index = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
         return first, index.reshape(-1)
-    packed = np.zeros(len(columns[0]), dtype=np.int64)
-    for column, size in zip(columns, sizes, strict=True):
+    packed = columns[0]
+    for column, size in zip(columns[1:], sizes[1:], strict=True):
         packed = packed * size + column
-    if prod(sizes) <= TABLE_A_ROW * len(packed):
-        return _first_by_table(packed, prod(sizes))
-    _, first, index = np.unique(packed, return_index=True, return_inverse=True)
-    return first, index.reshape(-1)
+    return _first_by_table(packed, prod(sizes)) if prod(sizes) <= TABLE_A_ROW * count else _first_by_sorting(packed)
+
+
+def _ranked(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[list[Ints], list[int]]:
+    """Columns with the rank of each value among those of its column, where few values are far apart; their sizes.
+
+    Of degrees and micro-batches, which divide something, a table of what there is is short enough then.
+    """
+    ranked, counts = list(columns), list(sizes)
+    for place, (column, size) in enumerate(zip(columns, sizes, strict=True)):
+        if FEW_VALUES < size <= len(column):
+            rank = np.cumsum(np.bincount(column) > 0) - 1
+            ranked[place], counts[place] = rank[column], int(rank[-1]) + 1
+    return ranked, counts
+
+
+def _first_by_sorting(values: Ints) -> tuple[Ints, Ints]:
+    """``first_of_each`` of one column, as ``numpy.unique`` does it."""
+    order = values.argsort(kind="stable")
+    ordered, begins = values[order], np.ones(len(values), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    index = np.empty(len(values), dtype=np.int64)
+    index[order] = np.cumsum(begins) - 1
+    return order[begins], index
 
 
 def _first_by_table(values: Ints, size: int) -> tuple[Ints, Ints]:

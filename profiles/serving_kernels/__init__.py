@@ -7,7 +7,9 @@ times.matmul_s(rows=[1, 64, 4096], columns=6144, inner=4096, number_format="fp8"
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from functools import cache, partial
+from typing import Any
 
 from profiles.catalogue.device_files import load_device
 from profiles.device import Device
@@ -24,8 +26,9 @@ def kernel_times(device: str, engine: str, links: Links | None = None) -> Kernel
     """Kernel times of one engine on one catalogue device.
 
     A device without tables has the roofline with the efficiencies of the nearest device that has them: of the same
-    architecture if there is one, then by peak rate and memory bandwidth; its collectives are over ``links``, or over
-    links like that device's.  Raises NotFound for an unknown device, DocumentInvalid for an unknown engine.
+    architecture if there is one, then by peak rate and memory bandwidth.  Its collectives are over ``links``, or over
+    links like that device's; a device with tables has its links as measured.  Raises NotFound for an unknown device,
+    DocumentInvalid for an unknown engine.
     """
     if engine not in ENGINES:
         raise DocumentInvalid(f"'{engine}' is no engine with kernel times", where="engine", hint=", ".join(ENGINES))
@@ -37,30 +40,32 @@ def kernel_times(device: str, engine: str, links: Links | None = None) -> Kernel
     return TableTimes(wanted.name, engine, rates, reads, own_device=own)
 
 
-def systems() -> dict[str, dict[str, object]]:
+def systems() -> dict[str, dict[str, Any]]:
     """Systems with tables: device and links of each."""
-    known: dict[str, dict[str, object]] = shipped_table(__name__, "systems.toml")["systems"]
+    known: dict[str, dict[str, Any]] = shipped_table(__name__, "systems.toml")["systems"]
     return known
 
 
 def _links(system: str) -> Links:
-    return Links(**{name: value for name, value in systems()[system].items() if name != "device"})  # type: ignore[arg-type]
+    about = systems()[system]
+    return Links(**{each.name: about[each.name] for each in fields(Links)})
 
 
 @cache
 def rates_of_system(system: str) -> Rates:
     """Rates of a system by the catalogue: what ``build`` makes tables relative to."""
-    return rates_of(load_device(str(systems()[system]["device"])), _links(system))
+    return rates_of(load_device(systems()[system]["device"]), _links(system))
 
 
 def by_nearness(wanted: Device) -> list[str]:
-    """All systems, that of the device first, then by architecture, then by peak rate and bandwidth."""
+    """All systems: that of the device, of its architecture, with links, by peak rate and bandwidth."""
 
-    def apart(system: str) -> tuple[bool, bool, float]:
-        device = load_device(str(systems()[system]["device"]))
+    def apart(system: str) -> tuple[bool, bool, bool, float]:
+        device = load_device(systems()[system]["device"])
         peaks = [max(each.peak_flops_per_s.get("bf16", 0.0), 1e12) for each in (device, wanted)]
         bandwidths = [each.memory_bandwidth_bytes_per_s for each in (device, wanted)]
         distance = abs(math.log(peaks[0] / peaks[1])) + abs(math.log(bandwidths[0] / bandwidths[1]))
-        return device.name != wanted.name, device.architecture != wanted.architecture, distance
+        foreign = device.architecture != wanted.architecture
+        return device.name != wanted.name, foreign, "card" in systems()[system], distance
 
     return sorted(systems(), key=apart)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -28,17 +29,18 @@ _NEAREST_FORMATS = {
 }
 """Whose efficiency a format has that was not measured."""
 _CACHES = {"bf16": ("bf16",), "fp8": ("fp8", "bf16"), "nvfp4": ("fp8", "bf16")}
-_KERNELS = {
-    "matmul_s": "matmul",
-    "prefill_attention_s": "prefill",
-    "decode_attention_s": "decode",
-    "latent_prefill_s": "latent_prefill",
-    "latent_decode_s": "latent_decode",
-    "experts_s": "experts",
-    "collective_s": "collective",
-    "expert_exchange_s": "exchange",
-    "pass_over_s": "pass_over",
+_KEYS = {
+    "matmul_s": ("matmul/{0}",),
+    "prefill_attention_s": ("prefill/{0}/{0}", "prefill/bf16/{0}"),
+    "decode_attention_s": ("decode/{0}",),
+    "latent_prefill_s": ("latent_prefill/{0}",),
+    "latent_decode_s": ("latent_decode/{0}",),
+    "experts_s": ("experts/{0}",),
+    "collective_s": ("collective/all_reduce",),
+    "expert_exchange_s": ("exchange/normal/dispatch",),
+    "pass_over_s": ("pass_over",),
 }
+"""Methods, and the tables of a number format that they are judged by."""
 
 Read = Callable[[str, str], Table | None]
 """(engine or library, key) -> that table of one device."""
@@ -56,6 +58,7 @@ class TableTimes:
     own_device: bool
     """Whether the first of them is this device."""
     _grids: dict[Any, Grid] = field(default_factory=dict)
+    _attentions: dict[Any, tuple[Grid, int]] = field(default_factory=dict)
 
     def matmul_s(self, rows: ArrayLike, columns: ArrayLike, inner: ArrayLike, number_format: str) -> Seconds:
         """See ``KernelTimes``."""
@@ -145,9 +148,9 @@ class TableTimes:
             return self.collective_s("all_gather", 2.0 * moved, 2)
         key = ("collective", operation, num_devices)
         grid = self._grids.get(key) or self._made(key, lambda: self._collective(operation, num_devices))
-        return _seconds(
-            roofline.collective_s(self.rates, operation, moved, float(num_devices)) * grid.factor(moved), moved
-        )
+        devices = float(num_devices)
+        least = roofline.collective_s(self.rates, operation, moved, devices)
+        return _seconds(least * grid.factor(devices, moved), moved)
 
     def expert_exchange_s(
         self,
@@ -179,19 +182,12 @@ class TableTimes:
 
     def measured(self, kernel: str, number_format: str = "") -> Basis:
         """See ``KernelTimes``."""
-        if kernel not in _KERNELS:
-            raise DocumentInvalid(
-                f"'{kernel}' is no kernel", where="kernel", hint="known: " + ", ".join(sorted(_KERNELS))
-            )
+        if kernel not in _KEYS:
+            raise DocumentInvalid(f"'{kernel}' is no kernel", where="kernel", hint="known: " + ", ".join(sorted(_KEYS)))
         if not self.own_device:
             return "roofline"
-        name = _KERNELS[kernel]
-        wanted = {"matmul": f"matmul/{number_format}", "experts": f"experts/{number_format}"}
-        wanted |= {"prefill": f"prefill/*/{number_format}", "pass_over": "pass_over"}
-        wanted |= {each: f"{each}/{number_format}" for each in ("decode", "latent_prefill", "latent_decode")}
-        wanted |= {"collective": "collective/all_reduce", "exchange": "exchange/normal/dispatch"}
-        keys = [wanted[name]] if "*" not in wanted[name] else [wanted[name].replace("*", x) for x in ("fp8", "bf16")]
-        return "measured" if any(self.reads[0](self.engine, key) is not None for key in keys) else "extrapolated"
+        own = (self.reads[0](self.engine, key.format(number_format)) for key in _KEYS[kernel])
+        return "measured" if any(table is not None for table in own) else "extrapolated"
 
     def _made(self, key: Any, make: Callable[[], Grid]) -> Grid:
         self._grids[key] = make()
@@ -201,13 +197,12 @@ class TableTimes:
         """The grid of a table of one shape."""
         return self._found(groups).blended({"one": 1.0})
 
-    def _tables(self, key: str, libraries: tuple[str, ...] = ()) -> Iterator[list[Table]]:
-        """The tables of a kernel on each device that has some, this engine's before libraries' and other engines'."""
+    def _nearest(self, key: str, suits: Callable[[Table], Any], libraries: tuple[str, ...] = ()) -> Table:
+        """The first table that suits, else the first: nearest device, then this engine, libraries, other engines."""
         places = (self.engine, *libraries, *(name for name in ENGINES if name != self.engine))
-        for read in self.reads:
-            tables = [table for place in places if (table := read(place, key)) is not None]
-            if tables:
-                yield tables
+        every = (table for read in self.reads for place in places if (table := read(place, key)) is not None)
+        first = next(every)
+        return next((table for table in chain((first,), every) if suits(table)), first)
 
     def _found(self, groups: list[list[str]]) -> Table:
         """The first table of the first group that has one on this device; else the first of the nearest devices'."""
@@ -221,20 +216,17 @@ class TableTimes:
         raise NotFound(f"no device has a table of {groups[0][0]}", where="kernel_times", hint="a damaged installation")
 
     def _attention(self, kernel: str, heads: AttentionHeads, cache_format: str) -> tuple[Grid, int]:
-        """The grid over (batch, tokens), and the window of its measurements."""
+        """The grid over (batch, tokens), and the window of its measurements: 0 = none, where that one has none."""
         key = (kernel, heads, cache_format)
-        if key not in self._grids:
+        if key not in self._attentions:
             caches = _CACHES[cache_format]
-            own = [[f"prefill/{kv}/{kv}", f"prefill/bf16/{kv}"] for kv in caches] if kernel == "prefill" else []
-            table = self._found(own or [[f"decode/{kv}"] for kv in caches])
+            prefill = [[f"prefill/{kv}/{kv}", f"prefill/bf16/{kv}"] for kv in caches]
+            table = self._found(prefill if kernel == "prefill" else [[f"decode/{kv}"] for kv in caches])
+            like = (table.column("window") == (heads.window or 0)) & (table.column("head_dim") == heads.head_dim)
+            window = heads.window if heads.window and like.any() else 0
             wanted = {"num_heads": heads.num_heads, "num_kv_heads": heads.num_kv_heads, "head_dim": heads.head_dim}
-            same = heads.window and np.any(
-                (table.column("window") == heads.window) & (table.column("head_dim") == heads.head_dim)
-            )
-            window = int(heads.window or 0) if same else 0
-            self._grids[key] = table.only("window", window).blended(wanted)
-            self._grids[(*key, "window")] = Grid((), np.array(float(window)))
-        return self._grids[key], int(self._grids[(*key, "window")].values)
+            self._attentions[key] = table.only("window", window).blended(wanted), window
+        return self._attentions[key]
 
     def _latent(self, kernel: str, num_heads: int, formats: tuple[str, ...]) -> Grid:
         key = (kernel, num_heads, formats)
@@ -255,19 +247,15 @@ class TableTimes:
         return Grid(grids[0].axes, grids[0].values * (1 - part) + grids[1].values * part)
 
     def _collective(self, operation: str, num_devices: int) -> Grid:
-        """The engine's own kernel where it measured so many devices, else the library's, else the nearest number."""
-        tables = next(self._tables(f"collective/{operation}", LIBRARIES))
-        same = [table for table in tables if num_devices in table.column("num_devices")]
-        return (same or tables)[0].blended({"num_devices": num_devices})
+        """The engine's own kernel if it was measured on so many devices, else the library's, else the next device's."""
+        key = f"collective/{operation}"
+        return self._nearest(key, lambda table: table.axes[0][-1] >= num_devices, LIBRARIES).blended({"one": 1.0})
 
     def _exchange(self, kind: str, phase: str, experts: Experts, nodes: float) -> Grid:
-        for tables in self._tables(f"exchange/{kind}/{phase}"):
-            same = [table for table in tables if nodes <= 1 or (table.column("nodes") > 1).any()]
-            if same:
-                break
+        key = f"exchange/{kind}/{phase}"
+        table = self._nearest(key, lambda table: nodes <= 1 or table.column("nodes").max() > 1)
         wanted = {"nodes": nodes, "hidden": experts.hidden_size, "topk": experts.experts_per_token}
-        wanted["experts"] = experts.num_experts
-        return (same or tables)[0].blended(wanted)
+        return table.blended({**wanted, "experts": experts.num_experts})
 
 
 def _formats(kernel: str, number_format: str) -> list[list[str]]:

@@ -22,7 +22,6 @@ from profiles.serving_kernels.grid import Table, distinct, tabulated
 from profiles.serving_kernels.roofline import Rates
 
 FRAMEWORKS = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
-LIBRARIES = ("nccl", "oneccl")
 FORMATS = {
     "bfloat16": "bf16",
     "fp8": "fp8",
@@ -37,14 +36,16 @@ FORMATS = {
 _LEFT_OUT = re.compile("_eager$|nongated")
 _ROUTING = re.compile(r"^(?:balanced|uniform|power_law_([\d.]+))$")
 _OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
-_WEIGHT_SIDES = ("columns", "inner")
+WEIGHT_SIDES = ("columns", "inner")
 _FEWEST_WEIGHTS = 50
+_SLOWER_THAN_PLAIN = {"matmul": 3.0, "experts": 1.5}
+"""Median time over that in 16 bit from which a table is left out; small matmuls really pay for scaling their inputs."""
 _SMS = 20
 """Multiprocessors that DeepEP's normal kernels take by default (``Buffer.num_sms``)."""
 
 Columns = dict[str, Any]
-_Part = tuple[str, dict[str, Any], dict[str, Any], Any]
-"""Key, features, sizes, log of measured over roofline."""
+_Part = tuple[str, dict[str, Any], dict[str, Any], Any, Any]
+"""Key, features, sizes, measured seconds, seconds of the roofline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +57,18 @@ class Rows:
     """[row, feature]"""
     sizes: Array
     """[row, size]"""
+    seconds: Array
     logs: Array
     """log(measured / roofline)"""
 
     def chosen(self, good: Any) -> Rows:
         """Some of the rows."""
-        return Rows(self.features, self.shapes[good], self.sizes[good], self.logs[good])
-
-    def covers(self) -> bool:
-        """Whether matmuls cover the sizes of models: one table has seven sizes of weights, others have 399 to 483."""
-        return len(distinct(self.shapes)[0]) >= _FEWEST_WEIGHTS
+        return Rows(self.features, self.shapes[good], self.sizes[good], self.seconds[good], self.logs[good])
 
     def table(self) -> Table:
         """All rows as a table; matmuls with both sides of the weights as sizes."""
         table = tabulated(self.features, self.shapes, self.sizes, self.logs)
-        return table.dense() if self.features == _WEIGHT_SIDES else table
+        return table.dense() if self.features == WEIGHT_SIDES else table
 
 
 def kernel_rows(system: str, engine: str, rates: Rates, kernels: Collection[str] = ()) -> dict[str, Rows]:
@@ -83,7 +81,26 @@ def kernel_rows(system: str, engine: str, rates: Rates, kernels: Collection[str]
                     if len(part[3]):
                         parts.setdefault(part[0], []).append((age, part))
     found = {key: _newest(each) for key, each in parts.items()}
-    return {key: rows for key, rows in found.items() if rows.features != _WEIGHT_SIDES or rows.covers()}
+    return {key: rows for key, rows in found.items() if _usable(key, rows, found)}
+
+
+def _usable(key: str, rows: Rows, found: dict[str, Rows]) -> bool:
+    """Whether a table is one that predictions may stand on.
+
+    Matmuls must cover the sizes of models.  A format of 8 or 4 bits that takes far longer than the engine's 16 bit was
+    timed with launches or on kernels without tuning, which nobody deploys: vLLM's fp8_block matmuls take the same 0.2
+    to 0.6 ms for 1 as for 1,024 rows on Blackwell, its fp8 experts on Hopper 2.2 times as long as bf16.
+    """
+    kernel, _, number_format = key.partition("/")
+    if kernel == "matmul" and len(distinct(rows.shapes)[0]) < _FEWEST_WEIGHTS:
+        return False
+    plain = found.get(f"{kernel}/bf16")
+    if kernel not in _SLOWER_THAN_PLAIN or number_format not in ("fp8", "fp8_block", "nvfp4") or plain is None:
+        return True
+    both = [np.column_stack([each.shapes, each.sizes]) for each in (plain, rows)]
+    same = distinct(np.concatenate(both))[1]
+    _, ours, theirs = np.intersect1d(same[len(both[0]) :], same[: len(both[0])], return_indices=True)
+    return not len(ours) or float(np.median(rows.seconds[ours] / plain.seconds[theirs])) < _SLOWER_THAN_PLAIN[kernel]
 
 
 def _newest(aged: list[tuple[int, _Part]]) -> Rows:
@@ -92,9 +109,10 @@ def _newest(aged: list[tuple[int, _Part]]) -> Rows:
     Of rows that say the same the fastest counts: an engine chooses among its kernels.
     """
     parts = [part for _, part in aged]
-    shapes = np.concatenate([np.stack(list(features.values()), 1).astype(float) for _, features, _, _ in parts])
-    sizes = np.concatenate([np.stack(list(sizes.values()), 1).astype(float) for _, _, sizes, _ in parts])
-    logs = np.concatenate([logs for _, _, _, logs in parts])
+    shapes = np.concatenate([np.stack(list(part[1].values()), 1).astype(float) for part in parts])
+    sizes = np.concatenate([np.stack(list(part[2].values()), 1).astype(float) for part in parts])
+    seconds = np.concatenate([part[3] for part in parts])
+    logs = np.log(seconds / np.concatenate([part[4] for part in parts]))
     age = np.repeat([each for each, _ in aged], [len(part[3]) for part in parts])
     shape = distinct(shapes)[1]
     first = np.full(shape.max() + 1, age.max())
@@ -102,7 +120,7 @@ def _newest(aged: list[tuple[int, _Part]]) -> Rows:
     good = np.flatnonzero(age == first[shape])
     good = good[np.argsort(logs[good], kind="stable")]
     once, _ = distinct(np.column_stack([shape[good], sizes[good]]))
-    return Rows(tuple(parts[0][1]), shapes[good], sizes[good], logs[good]).chosen(once)
+    return Rows(tuple(parts[0][1]), shapes, sizes, seconds, logs).chosen(good[once])
 
 
 def _files(system: str, framework: str, name: str) -> Iterator[Columns]:
@@ -126,13 +144,13 @@ def _columns(path: Path) -> Columns:
 
     table = pq.read_table(path)
     good = np.ones(table.num_rows, dtype=bool)
-    rows = {name: table.column(name).to_numpy() for name in table.column_names}
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
     for name in ("kernel_source", "backend"):
-        if name in rows:
-            good &= _among(rows[name], lambda word: not _LEFT_OUT.search(word))
-    if "latency" in rows:
-        good &= rows["latency"] > 0
-    return {name: column[good] for name, column in rows.items()}
+        if name in columns:
+            good &= _among(columns[name], lambda word: not _LEFT_OUT.search(word))
+    if "latency" in columns:
+        good &= columns["latency"] > 0
+    return _where(columns, good)
 
 
 def _among(column: Any, wanted: Callable[[str], bool]) -> Any:
@@ -164,7 +182,7 @@ def _matmuls(columns: Columns, rates: Rates) -> Iterator[_Part]:
         if word in FORMATS:
             m, n, k = (part[name].astype(float) for name in "mnk")
             least = roofline.matmul_s(rates, m, n, k, FORMATS[word])
-            yield f"matmul/{FORMATS[word]}", {"columns": n, "inner": k}, {"rows": m}, np.log(_seconds(part) / least)
+            yield f"matmul/{FORMATS[word]}", {"columns": n, "inner": k}, {"rows": m}, _seconds(part), least
 
 
 def _attention(columns: Columns, rates: Rates) -> Iterator[_Part]:
@@ -186,7 +204,7 @@ def _attention(columns: Columns, rates: Rates) -> Iterator[_Part]:
             sizes = {"batch": batch, "tokens": cached + 1.0}
         features = {"num_heads": heads[0], "num_kv_heads": kv_heads, "head_dim": heads[2], "window": window}
         name = f"prefill/{FORMATS[attention]}/{kv}" if prefill else f"decode/{kv}"
-        yield name, features, sizes, np.log(_seconds(part) / least)
+        yield name, features, sizes, _seconds(part), least
 
 
 def _latent(columns: Columns, rates: Rates) -> Iterator[_Part]:
@@ -200,7 +218,7 @@ def _latent(columns: Columns, rates: Rates) -> Iterator[_Part]:
             least = roofline.latent_decode_s(rates, batch, cached, heads, FORMATS[cache])
             sizes = {"batch": batch, "tokens": cached + 1.0}
         name = f"{'latent_prefill' if prefill else 'latent_decode'}/{FORMATS[cache]}"
-        yield name, {"num_heads": heads}, sizes, np.log(_seconds(part) / least)
+        yield name, {"num_heads": heads}, sizes, _seconds(part), least
 
 
 def _latent_matmuls(columns: Columns, rates: Rates) -> Iterator[_Part]:
@@ -214,7 +232,8 @@ def _latent_matmuls(columns: Columns, rates: Rates) -> Iterator[_Part]:
             f"latent_matmul/{side}/{FORMATS[word]}",
             {"num_heads": heads},
             {"tokens": tokens},
-            np.log(_seconds(part) / least),
+            _seconds(part),
+            least,
         )
 
 
@@ -228,7 +247,7 @@ def _experts(columns: Columns, rates: Rates, kernel: str = "experts") -> Iterato
             shape = {"hidden": hidden, "ffn": ffn / etp, "topk": topk, "experts": experts / ep, "ep": ep}
             least = roofline.experts_s(rates, tokens, shape, FORMATS[word])
             features = {**shape, "skew": np.full(len(tokens), float(routing[1] or 0.0))}
-            yield f"{kernel}/{FORMATS[word]}", features, {"tokens": tokens}, np.log(_seconds(part) / least)
+            yield f"{kernel}/{FORMATS[word]}", features, {"tokens": tokens}, _seconds(part), least
 
 
 def _library_collectives(columns: Columns, rates: Rates) -> Iterator[_Part]:
@@ -245,7 +264,8 @@ def _engine_all_reduce(columns: Columns, rates: Rates) -> Iterator[_Part]:
 def _collective(columns: Columns, operation: str, rates: Rates) -> _Part:
     moved, devices = 2.0 * columns["message_size"], columns["num_gpus"].astype(float)
     least = roofline.collective_s(rates, operation, moved, devices)
-    return f"collective/{operation}", {"num_devices": devices}, {"bytes": moved}, np.log(_seconds(columns) / least)
+    sizes = {"devices": devices, "bytes": moved}
+    return f"collective/{operation}", {"one": np.ones(len(moved))}, sizes, _seconds(columns), least
 
 
 def _exchange(
@@ -256,7 +276,7 @@ def _exchange(
     hidden, nodes = columns["hidden_size"].astype(float), columns["node_num"].astype(float)
     least = roofline.exchange_s(rates, phase, tokens * topk * hidden, devices, nodes)
     features = {"nodes": nodes, "hidden": hidden, "topk": topk, "experts": columns["num_experts"].astype(float)}
-    return f"exchange/{kind}/{phase}", features, {"tokens": tokens}, np.log(seconds / least)
+    return f"exchange/{kind}/{phase}", features, {"tokens": tokens}, seconds, least
 
 
 def _deepep(columns: Columns, rates: Rates, kind: str) -> Iterator[_Part]:
@@ -293,11 +313,11 @@ def _casts(columns: Columns, rates: Rates) -> Iterator[_Part]:
     columns = _where(columns, _among(columns["kernel_source"], lambda word: word == "static_scaled_fp8_quant"))
     moved = 3.0 * columns["m"] * columns["k"]
     once, place = np.unique(moved, return_inverse=True)
-    logs = np.log(_seconds(columns) / roofline.pass_over_s(rates, moved))
-    order = np.lexsort((logs, place.ravel()))
+    seconds = _seconds(columns)
+    order = np.lexsort((seconds, place.ravel()))
     groups = np.split(order, np.cumsum(np.bincount(place.ravel(), minlength=1))[:-1])
     middle = [group[len(group) // 2] for group in groups if len(group)]
-    yield "pass_over", {"one": np.ones(len(once))}, {"bytes": once}, logs[middle]
+    yield "pass_over", {"one": np.ones(len(once))}, {"bytes": once}, seconds[middle], roofline.pass_over_s(rates, once)
 
 
 _READERS: dict[str, tuple[str, Callable[[Columns, Rates], Iterator[_Part]]]] = {

@@ -24,7 +24,10 @@ from tests.uploads import uploaded
 CHANGES_NOTHING = {
     *("POST /v1/strategies:read", "POST /v1/estimates", "POST /v1/problems:check", "POST /v1/clusters:complete"),
     *("POST /v1/scripts:read", "POST /v1/plans/{plan}/placement", "POST /v1/plans/{plan}/diagnosis"),
-    *("POST /v1/towers-plans", "POST /v1/serving/plans", "POST /v1/serving/estimates"),
+    *("POST /v1/towers-plans", "POST /v1/problems:bound"),
+    "POST /v1/rl-plans",
+    "POST /v1/rl-estimates",
+    *("POST /v1/serving/plans", "POST /v1/serving/estimates"),
 }
 NEW = {"if-none-match": "*"}
 REPORT = published_report().model_dump(mode="json")

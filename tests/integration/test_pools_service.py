@@ -1,4 +1,4 @@
-"""``POST /v1/pools-plans``, ``/v1/towers-plans`` and ``/v1/serving/...``: the answer, and one clear error each."""
+"""Plans over pools, for towers, steps of RL and serving: the answer, and one clear error for what cannot be."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from planner.operations.pools import POOLS
+from planner.operations.rl import RL_PLAN
 from planner.operations.serving import SERVING_ESTIMATE, SERVING_PLAN, ServingEstimate
 from planner.operations.towers import TOWERS
 from planner.plan.plan import Plan
+from planner.rl.plan import RankedRl, RlPlan
 from planner.search.towers.plan import TowersPlan
 from planner.serving.plan import ServingPlan
 from tests.board_in_memory import MemoryBoard
@@ -63,6 +65,20 @@ def test_what_cannot_be_gets_one_clear_error(
     answer = client.post("/v1/pools-plans", json={**POOLS.example, **changes})
     assert answer.status_code == status, answer.text
     assert said in answer.json()["detail"]
+
+
+@pytest.mark.budget(20)
+def test_a_step_of_rl(client: TestClient) -> None:
+    answer = client.post("/v1/rl-plans", json=dict(RL_PLAN.example))
+    assert answer.status_code == 200, answer.text
+    best = RlPlan.model_validate_json(answer.text).best
+    assert best.deployment.num_devices == 8
+    layout = {"placement": "colocated", "rollout_tp": best.deployment.rollout.layout.tp}
+    estimate = client.post("/v1/rl-estimates", json={**RL_PLAN.example, **layout})
+    assert RankedRl.model_validate_json(estimate.text).prediction.step_s == pytest.approx(best.prediction.step_s)
+    refused = client.post("/v1/rl-plans", json={**RL_PLAN.example, "mini_batches": 7})
+    assert refused.status_code == 422
+    assert "does not divide" in refused.json()["detail"]
 
 
 def test_the_places_of_a_tower(client: TestClient) -> None:

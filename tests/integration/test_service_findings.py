@@ -105,3 +105,22 @@ def test_a_question_that_no_backend_runs_is_told_so_back_end_by_back_end(client:
     rows = client.post("/v1/plans", json=both).json()["backends"]
     assert [each["backend"] for each in rows] == ["megatron", "mindspeed"]
     assert "Huawei" in rows[1]["reason"]
+
+
+def test_bounds_hold_for_the_plan_and_say_what_cannot_fit(client: TestClient) -> None:
+    bounds = client.post("/v1/problems:bound", json=question()).json()
+    plan = client.post("/v1/plans", json=question()).json()
+    assert bounds["may_fit"]
+    assert 0 < bounds["least_step_s"] <= plan["step_time_s"]
+    found = {each["backend"]: each["step_time_s"] for each in plan["backends"] if each["step_time_s"] is not None}
+    assert {each["backend"] for each in bounds["backends"]} == set(found)
+    assert all(each["least_step_s"] <= found[each["backend"]] for each in bounds["backends"])
+    large = {"model": "llama-3.1-70b", "cluster": "dgx-h100", "devices": 2}
+    none = client.post("/v1/problems:bound", json=question(**large)).json()
+    assert (none["may_fit"], none["least_step_s"]) == (False, None)
+    assert {each["may_fit"] for each in none["backends"]} == {False}
+    odd = client.post("/v1/problems:bound", json=question(model="llama-3.1-70b", cluster="dgx-h100", devices=48)).json()
+    # Copies alone deal a batch of 16 to no 48 devices.
+    assert {each["backend"]: each["may_fit"] for each in odd["backends"]}["accelerate"] is False
+    refused = client.post("/v1/problems:bound", json=question(model="lama"))
+    assert problem(refused, 404, "not-found")

@@ -8,12 +8,11 @@ import pytest
 from planner.errors import NoFeasiblePlan
 from planner.plan.plan import Plan
 from planner.question.problem import UNRESTRICTED, Objective, Problem
-from planner.search import recommend
 from planner.search.branch import Search
 from planner.search.collect import collect
 from planner.search.dealt_later import Collected
 from planner.search.find import find_plan
-from planner.search.mechanisms import MECHANISMS, number_of_mechanisms
+from planner.search.mechanisms import number_of_mechanisms
 from planner.search.options import SearchOptions
 from planner.search.recheck import recheck_plan
 from planner.search.recommend import BAND, SURE
@@ -104,10 +103,10 @@ def test_parts_that_are_bounded_together_give_the_plan_of_each_alone(
         return collect(search, first, cutoff_s)
 
     monkeypatch.setattr("planner.search.recommend.collect", counted)
-    monkeypatch.setattr(recommend, "ALONE", len(MECHANISMS) + 2)
-    alone = planned(problem)
+    with monkeypatch.context() as alone_each:
+        alone_each.setattr("planner.search.recommend._Together.among", lambda self, number: None)
+        alone = planned(problem)
     assert not collected
-    monkeypatch.setattr(recommend, "ALONE", -1)
     # Where runners-up are asked for, what the first search knows is taken up; else the space is descended again.
     for top_k in (0, MANY):
         together = planned(problem, top_k)

@@ -130,6 +130,12 @@ const planTabs = [
     component: lazyRouteComponent(() => import("./routes/plan/files"), "Files"),
     staticData: { crumb: () => "Files" },
   }),
+  createRoute({
+    getParentRoute: () => plan,
+    path: "diagnose",
+    component: lazyRouteComponent(() => import("./routes/plan/diagnose"), "DiagnoseTab"),
+    staticData: { crumb: () => "Diagnose" },
+  }),
 ];
 
 const jobs = createRoute({ getParentRoute: () => root, path: "/jobs", staticData: { crumb: () => "Jobs" } });

@@ -89,8 +89,12 @@ def _spread(plan: Plan, input_sigma: dict[str, float] | None) -> tuple[tuple[flo
 
     used = plan.problem.calibration
     traits, model = physics_of(plan), plan.problem.model
-    traced = model.traced is not None
-    studied = traits.spread_at(plan.chosen().world_size, experts=model.num_experts, traced=traced)
+    studied = traits.spread_at(
+        plan.chosen().world_size,
+        experts=model.num_experts,
+        traced=model.traced is not None,
+        breakdown_s=plan.breakdown_s,
+    )
     spread = (input_sigma, used.framework_sigma if used else None)
     interval = step_interval_s(plan.breakdown_s, *spread, studied_sigma=studied)
     return interval, step_sigma(plan.breakdown_s, *spread, studied)

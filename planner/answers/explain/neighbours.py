@@ -16,6 +16,7 @@ from pydantic import Field
 from planner.answers.diff import TermChange, term_changes, worst_stage
 from planner.backends.asked import problem_of
 from planner.errors import DocumentInvalid
+from planner.plan.limits import missing
 from planner.plan.plan import Plan
 from planner.plan.relief import asked_layers
 from planner.strategy.fields import value_words
@@ -85,7 +86,7 @@ def judge(plan: Plan, move: str, strategy: Strategy) -> Neighbour:
         over_limit_bytes=over if does_not_fit and over > 0 else None,
         over_limit_stage=worst_stage(other).stage if does_not_fit and over > 0 else None,
         terms_s=term_changes(plan.breakdown_s, other.breakdown_s),
-        reason=_excluded(plan, strategy),
+        reason=_excluded(plan, strategy) or ("" if over > 0 else "; ".join(missing(other))),
     )
 
 

@@ -22,6 +22,7 @@ from planner.answers.explain.leaning import leaning_view
 from planner.backends.asked import physics_of
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.model.spec import LayerRun, ModelSpec
+from planner.plan.limits import missing
 from planner.plan.plan import Plan
 from planner.predict.coverage.coverage import MEASURED_SIGMA
 from planner.predict.uncertainty import step_interval_s
@@ -67,7 +68,7 @@ class Rung(Document):
         exclude_if=lambda value: value is None,
         description="spread of ln(measured / predicted) that such runs left beyond 512 devices in published series",
     )
-    reason: str = Field(default="", description="why this rung cannot be had for this plan")
+    reason: str = Field(default="", description="why this rung cannot be had for this plan, or what to hold it against")
 
 
 def trust_ladder(plan: Plan) -> tuple[Rung, ...]:
@@ -131,8 +132,8 @@ def _smaller(plan: Plan, size: int, *, of_stage: bool) -> Rung:
     except (DocumentInvalid, FindingsInvalid, NoFeasiblePlan) as error:
         return Rung(what=what, reason=error.what)
     if found.status == "infeasible":
-        over = (found.peak_memory_bytes - found.memory_limit_bytes) / 2**30
-        return Rung(what=what, reason=f"misses {over:.1f} GiB: fewer replicas share what the plan's share")
+        lacks = "; ".join(missing(found)) or "a limit is broken"
+        return Rung(what=what, reason=f"{lacks}: fewer replicas share what the plan's share")
     file = f"{model.name}.json"
     run = SmallerRun(
         devices=size,
@@ -182,23 +183,30 @@ def _question(plan: Plan, model: ModelSpec, devices: int, batch: int) -> Problem
     )
 
 
-def _commands(plan: Plan, found: Plan, file: str) -> tuple[str, ...]:
-    problem, strategy = found.problem, found.chosen()
-    cluster, device = plan.problem.cluster.name, plan.problem.cluster.pools[0].device.name
+def plan_command(found: Plan, cluster: str, file: str) -> str:
+    """The command that plans a smaller run on devices of a cluster, for the model in ``file``, and writes its files."""
+    problem = found.problem
     pins = " ".join(
         f"--pin {name}={value_word(value)}"
-        for name, value in strategy.to_dict().items()
+        for name, value in found.chosen().to_dict().items()
         if name in ("tp", "sp", "cp", "ep", "etp", "pp", "vpp", "zero_stage", "recompute", "micro_batch_size")
     )
+    return (
+        f"meshwright plan --model {file} --cluster {cluster} --devices {problem.cluster.num_devices}"
+        f" --global-batch-size {problem.workload.global_batch_size} {_length(problem.workload)}"
+        f" --backend {found.backend} {pins} --emit {found.backend} --out {problem.cluster.num_devices}-devices"
+    )
+
+
+def _commands(plan: Plan, found: Plan, file: str) -> tuple[str, ...]:
+    strategy = found.chosen()
+    cluster, device = plan.problem.cluster.name, plan.problem.cluster.pools[0].device.name
     spelled = ",".join(
         f"{short}={getattr(strategy, name)}"
         for short, name in (("tp", "tp"), ("cp", "cp"), ("pp", "pp"), ("ep", "ep"), ("mbs", "micro_batch_size"))
     )
-    size = f"--cluster {cluster} --devices {problem.cluster.num_devices}"
     return (
-        f"meshwright plan --model {file} {size} --global-batch-size {problem.workload.global_batch_size}"
-        f" {_length(problem.workload)} --backend {plan.backend} {pins}"
-        f" --emit {plan.backend} --out {problem.cluster.num_devices}-devices",
+        plan_command(found, cluster, file),
         f"meshwright profile import LOGS --device {device}",
         f"meshwright profile calibrate --model {file} --cluster {cluster} --strategy {spelled}"
         f" --backend {plan.backend}",
@@ -217,7 +225,10 @@ def _length(workload: Workload) -> str:
 
 def _interval(plan: Plan, inputs: dict[str, float] | None, left: float | None) -> tuple[float, float]:
     studied = physics_of(plan).spread_at(
-        plan.chosen().world_size, experts=plan.problem.model.num_experts, traced=plan.problem.model.traced is not None
+        plan.chosen().world_size,
+        experts=plan.problem.model.num_experts,
+        traced=plan.problem.model.traced is not None,
+        breakdown_s=plan.breakdown_s,
     )
     return step_interval_s(plan.breakdown_s, inputs, left, studied_sigma=studied)
 

@@ -6,10 +6,12 @@ from pydantic import Field
 
 from planner.answers.diff import worst_stage
 from planner.answers.explain.neighbours import Neighbour, neighbours
+from planner.answers.explain.pools_ladder import pools_ladder
 from planner.answers.explain.trust_ladder import Rung, trust_ladder
 from planner.answers.over_pools import is_over_pools, split_sentences
 from planner.backends.asked import physics_of, software_of
 from planner.plan.communication_bill import Traffic, communication_bill
+from planner.plan.limits import missing
 from planner.plan.plan import Plan
 from planner.plan.recommendation import UNSEARCHED, recommendation_sentence
 from planner.predict.memory.fit_chance import chance_words
@@ -62,13 +64,16 @@ class Explanation(Document):
     )
     neighbours: tuple[Neighbour, ...] = ()
     ladder: tuple[Rung, ...] = Field(
-        default=(), description="beyond 512 devices: cheap measurements that would settle the plan, in their order"
+        default=(),
+        description="beyond 512 devices, and over several kinds of them: cheap measurements that would settle the plan,"
+        " in their order",
     )
 
 
 def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
     """Explain a plan; ``with_neighbours`` re-estimates every strategy one move away (some tens of estimates)."""
     several = is_over_pools(plan)  # their stages have no neighbours of one move: the search decides them together
+    ladder = (pools_ladder if several else trust_ladder)(plan) if with_neighbours else ()
     with_neighbours = with_neighbours and not several
     around = neighbours(plan) if with_neighbours else ()
     causes = _causes(plan)
@@ -94,7 +99,7 @@ def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
         memory=memory,
         communication=communication_bill(plan, physics_of(plan)),
         neighbours=around,
-        ladder=trust_ladder(plan) if with_neighbours else (),
+        ladder=ladder,
     )
 
 
@@ -108,12 +113,8 @@ def _headline(plan: Plan) -> str:
 
 def _proof_sentence(plan: Plan) -> str:
     if plan.status == "infeasible":
-        over = (plan.peak_memory_bytes - plan.memory_limit_bytes) / GIB
-        return (
-            f"This strategy does not fit: the worst device misses {over:.1f} GiB."
-            if over > 0
-            else "This strategy breaks a limit of the problem."
-        )
+        told = "; ".join(missing(plan))
+        return f"This strategy does not fit: {told}." if told else "This strategy breaks a limit of the problem."
     if plan.bound is None:
         return UNSEARCHED
     if plan.status == "optimal":

@@ -13,6 +13,7 @@ from planner.answers.explain.neighbours import adapt
 from planner.answers.over_pools import found_over_pools, is_over_pools
 from planner.backends.asked import problem_of
 from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.plan.limits import missing
 from planner.plan.plan import Plan
 from planner.plan.relief import relieves_every_layer
 from planner.predict.step_terms import term_words
@@ -24,8 +25,6 @@ from profiles.validation import FindingsInvalid
 
 if TYPE_CHECKING:
     from planner.search.options import SearchOptions, SearchProgress
-
-GIB = 2**30
 
 
 class WhyNot(Document):
@@ -156,8 +155,7 @@ def broken_rules(plan: Plan, pins: Mapping[str, Any]) -> tuple[str, ...]:
         other = estimate(problem_of(plan), strategy, given=tuple(pins), relief=relief_layers(problem.constraints.pins))
     except DocumentInvalid as error:
         return tuple(line.strip(" -") for line in error.what.splitlines() if line.strip(" -"))
-    over = other.peak_memory_bytes - other.memory_limit_bytes
-    return (f"the worst device misses {over / GIB:.1f} GiB",) if over > 0 else ()
+    return missing(other)
 
 
 def _indivisible(plan: Plan, pins: Mapping[str, Any]) -> str:

@@ -8,13 +8,12 @@ from typing import Any
 from planner.answers.diff import diff_plans
 from planner.answers.explain.why_not import WhyNot
 from planner.errors import MeshwrightError
+from planner.plan.limits import missing
 from planner.plan.plan import Plan
 from planner.question.problem import Problem
 from planner.search.estimate import estimate
 from planner.strategy.relief_layers import relief_layers
 from planner.strategy.text import complete_strategy
-
-GIB = 2**30
 
 
 def given_run(problem: Problem, given: Mapping[str, Any], chunk_layers: tuple[int, ...] | None, backend: str) -> Plan:
@@ -48,10 +47,9 @@ def why_not_run(plan: Plan, given: Mapping[str, Any], chunk_layers: tuple[int, .
     diff = diff_plans(plan, other)
     slower_by = other.step_time_s / plan.step_time_s - 1
     pace = f"{abs(slower_by):.1%} {'slower' if slower_by > 0 else 'faster'}" if slower_by else "as fast"
-    over = other.peak_memory_bytes - other.memory_limit_bytes
     fits = other.status != "infeasible"
     sentence = f"Your run takes {other.step_time_s:.3f} s a step, {pace} than the plan"
-    sentence += "" if fits else f"; it does not fit: the worst device misses {over / GIB:.1f} GiB"
+    sentence += "" if fits else f"; it does not fit: {'; '.join(missing(other)) or 'a limit is broken'}"
     return WhyNot(
         plan_id=plan.plan_id,
         pins=words,

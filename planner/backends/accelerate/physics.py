@@ -6,12 +6,14 @@ from dataclasses import replace
 
 from planner.backends.deepspeed.physics import DEEPSPEED
 from planner.backends.hugging_face.physics import TRANSFORMERS
+from planner.predict.physics.host import HOST_SPREAD
 
 ACCELERATE = replace(
     TRANSFORMERS,
     name="accelerate",
     time_spread=0.163,
     studied_devices=8,
+    host_spread=HOST_SPREAD,
     summary="Accelerate 1.15.0: FSDP2 around Hugging Face models",
     fp32_shards=True,
     regathers_zero2=True,
@@ -32,4 +34,4 @@ Nothing is fitted.  ``time_spread``: published runs of Hugging Face trainers on 
 0.048, a third wider; beside it 0.15, by which the median errors of 23 sources differ of which no row chose anything
 (decision 0087), for those of trainers of other publications do.  A mixture of experts (PowerLM 3B, 14 rows) is at 0.81,
 with twice and more in single rows: experts are
-*not studied*."""
+*not studied*.  None of these steps waits for its host, whose seconds are nanotron's: ``host_spread``."""

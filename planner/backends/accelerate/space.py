@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from planner.backends.accelerate.adapters import QUESTION_RULES as ADAPTER_QUESTION_RULES
 from planner.backends.accelerate.adapters import STRATEGY_RULES as ADAPTER_RULES
+from planner.backends.accelerate.towers import FED_ITEMS
+from planner.backends.accelerate.towers import STRATEGY_RULES as TOWER_RULES
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import WAY_FIELDS, way
 from planner.backends.backend import Space
@@ -257,6 +259,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         ),
     ),
     *ADAPTER_RULES,
+    *TOWER_RULES,
 )
 
 MODEL_RULES: tuple[SpaceRule, ...] = (
@@ -264,6 +267,7 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
         "docs: emit accelerate (train_accelerate.py); peft tuners/lora, bitsandbytes",
         bases=("bf16", "nf4", "int8"),
         tasks=("language_model", "dpo", "orpo"),
+        freezes_towers=True,
     ),
     packed_sequences(
         "docs: emit accelerate (train_accelerate.py feeds whole sequences; TRL packs, trl/data_utils.py:739)",
@@ -273,7 +277,9 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
     *(
         replace(rule, source="docs: emit accelerate (the script sets up no fp8 recipe)") if rule.id == "M4" else rule
         for rule in SCRIPT_RULES
+        if rule.id != FED_ITEMS.id
     ),
+    FED_ITEMS,
     SpaceRule("A12", "transformers 5 (position embedding table)", positions),
     SpaceRule("A16", "docs: emit accelerate (train_accelerate.py); diffusers 0.42.1 transformer_wan.py", _sample_sides),
 )

@@ -30,6 +30,14 @@ class LatentSample(Document):
     text_tokens: int = Field(gt=0)
 
 
+class ImageSample(Document):
+    """The images of one sample, for a model behind a vision tower."""
+
+    per_sample: int = Field(gt=0)
+    patches: int = Field(gt=0, description="of one image, a square of them")
+    tokens: int = Field(gt=0, description="of the language model for one image")
+
+
 class AccelerateTraining(deepspeed.TrainingDocument):
     """Everything that ``train_accelerate.py`` reads beside the model's config."""
 
@@ -39,6 +47,7 @@ class AccelerateTraining(deepspeed.TrainingDocument):
     reduce_dtype: Literal["float32", "bfloat16", "float16"]
     source_length: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     sample: LatentSample | None = Field(default=None, exclude_if=lambda value: value is None)
+    images: ImageSample | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 def training_document(plan: Plan) -> AccelerateTraining:
@@ -55,6 +64,7 @@ def training_document(plan: Plan) -> AccelerateTraining:
             "reduce_dtype": reduce_dtype,
             "source_length": workload.source_length,
             "sample": _sample(plan.problem.model, workload),
+            "images": _images(plan.problem.model, workload),
         }
     )
 
@@ -67,6 +77,15 @@ def _sample(model: ModelSpec, workload: Workload) -> LatentSample | None:
     grid = model.denoiser.sample_grid(*workload.sample)
     text = workload.source_length or model.denoiser.text_tokens
     return LatentSample(shape=sample_shape(model.denoiser, grid), grid=grid, text_tokens=text)
+
+
+def _images(model: ModelSpec, workload: Workload) -> ImageSample | None:
+    tower = model.vision
+    if tower is None:
+        return None
+    return ImageSample(
+        per_sample=workload.images_per_sample, patches=tower.patches_per_image, tokens=tower.tokens_per_image
+    )
 
 
 def read_training(text: str) -> AccelerateTraining:

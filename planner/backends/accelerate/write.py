@@ -16,6 +16,7 @@ from planner.backends.accelerate.denoiser_script import of_denoiser
 from planner.backends.accelerate.seq2seq_script import of_encoder_decoder
 from planner.backends.accelerate.space import violations
 from planner.backends.accelerate.training_document import TRAINING_FILE, training_document
+from planner.backends.accelerate.vision_script import of_vision_language
 from planner.backends.accelerate.way import way
 from planner.backends.deepspeed.adapters import ADAPTER_FILE, PEFT_VERSION, adapter_text
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
@@ -84,6 +85,8 @@ def _script_of(plan: Plan) -> str:
     if model.denoiser is not None:
         unused = way(plan.chosen()) == "MULTI_GPU" and drops_last_text(model)
         return of_denoiser(training_script(), model.denoiser.class_name, unused, plan.chosen().cp > 1)
+    if model.towers:
+        return of_vision_language(training_script())
     return of_encoder_decoder(training_script()) if model.encoder else training_script()
 
 
@@ -103,6 +106,8 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         lines += [about, *routing_assumptions(model)]
     else:
         lines.append("Latents and text states are made beforehand; the loss is that of flow matching.")
+    if model.towers:
+        lines.append("Images are synthetic, at the beginning of each sample; every rank runs the tower on its own.")
     if way(s) in ("FSDP", "MULTI_GPU", "NO"):
         lines.append("Accelerate keeps weights and optimizer states in fp32 and computes in the plan's precision.")
     if way(s) in ("MULTI_GPU", "NO"):

@@ -16,6 +16,7 @@ from typing import Any
 from planner.backends.deepspeed.denoiser_config import denoiser_config
 from planner.backends.deepspeed.hybrid_config import HYBRID_WRITERS
 from planner.backends.deepspeed.seq2seq_config import SEQ2SEQ_WRITERS
+from planner.backends.deepspeed.vision_config import TEXT_FAMILIES, vision_language_config
 from planner.backends.rules.rule import used_kinds
 from planner.backends.rules.training_recipe import Routing, routing, stretch
 from planner.model.load import model_from_data
@@ -43,6 +44,9 @@ def model_config(spec: ModelSpec) -> dict[str, Any]:
     if spec.traced is not None:
         config: dict[str, Any] = json.loads(spec.traced.config)
         return config
+    if spec.vision is not None and spec.family in TEXT_FAMILIES:
+        alone = spec.model_copy(update={"family": TEXT_FAMILIES[spec.family], "vision": None})
+        return vision_language_config(spec, spec.vision, model_config(alone))
     writer = _WRITERS.get(spec.family)
     if spec.family in _UNFUSED:
         raise DocumentInvalid(f"{_UNFUSED[spec.family]}; --backend unrestricted plans it for study", where=_WHERE)

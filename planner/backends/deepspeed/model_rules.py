@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from planner.backends.deepspeed.model_config import why_not_buildable
+from planner.backends.deepspeed.vision_config import TEXT_FAMILIES
 from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.model.mixers.kinds import FED
 
 
 def _class(given: RuleInput) -> str | None:
-    return None if given.model.towers else why_not_buildable(given.model)
+    others = given.model.towers and given.model.family not in TEXT_FAMILIES
+    return None if others else why_not_buildable(given.model)
 
 
 def _mtp(given: RuleInput) -> str | None:

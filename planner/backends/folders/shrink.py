@@ -18,6 +18,7 @@ from planner.backends.folders.tiny_denoiser import tiny_denoiser, tiny_sample, t
 from planner.backends.folders.tiny_layout import ChunkShare, tiny_shares, tiny_stages, whole_shares
 from planner.backends.folders.tiny_mesh import tiny_strategies
 from planner.backends.folders.tiny_model import tiny_lengths, tiny_model
+from planner.backends.folders.tiny_tower import IMAGES, image_tokens, refuse_towers, tiny_tower
 from planner.backends.rules.legality import RULES, model_shape
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
@@ -62,8 +63,7 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
     Raises DocumentInvalid (too many axes, or parts that have no small form) and BackEndRefused (no small form that the
     back-end's rules allow).
     """
-    for tower in plan.problem.model.towers[:1]:
-        raise DocumentInvalid(f"{tower.called} has no small form", where="--tiny", hint="plan the language model alone")
+    refuse_towers(plan.problem.model)
     if plan.problem.model.encoder is not None:
         hint = "check the files with `meshwright check`"
         raise DocumentInvalid("an encoder-decoder has no small form", where="--tiny", hint=hint)
@@ -76,7 +76,7 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
     aim = plan.chosen() if context_parallelism else _data_parallel_instead(plan.chosen())
     for strategy in tiny_strategies(aim, max_ranks):
         for kept, length in product(_without_offload(strategy), tiny_lengths(strategy)):
-            small = _as_spelled(_small_plan(plan, kept, length), space)
+            small = _as_spelled(_small_plan(plan, kept, length + image_tokens(plan.problem.model)), space)
             findings = _broken(small) + [each.message for each in space.rules.violations(rule_input(small))]
             if not findings:
                 return Shrunk(small, _changes(plan, small))
@@ -161,7 +161,7 @@ def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_l
         update={
             "global_batch_size": strategy.global_batch_size,
             "sequence_length": length,
-            "images_per_sample": 0,
+            "images_per_sample": IMAGES if problem.model.vision else 0,
             "audio_clips_per_sample": 0,
             "image_counts": None,
             "audio_clip_counts": None,
@@ -177,7 +177,7 @@ def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_l
         update={
             "model": tiny_denoiser(model, num_layers)
             if model.denoiser
-            else tiny_model(model, strategy, wanted, num_layers, length),
+            else tiny_tower(tiny_model(model, strategy, wanted, num_layers, length)),
             "cluster": _one_node(problem.cluster, strategy.world_size),
             "workload": workload,
         }

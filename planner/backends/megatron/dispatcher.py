@@ -3,7 +3,10 @@
 ``--moe-token-dispatcher-type`` is ``allgather`` (the release's default), ``alltoall`` or ``flex``, whose back-ends are
 DeepEP, HybridEP and NCCL EP (core/transformer/moe/token_dispatcher.py).  Devices: megatron-bridge 0.6.2
 training/flex_dispatcher_backend.py.  Sizes of DeepEP's groups and 8 peers a node: deepseek-ai/DeepEP @04b06f7a
-deep_ep/buffer.py (``get_dispatch_config``), which Megatron asks for the group's size (fused_a2a.py:35-62).
+deep_ep/buffer.py (``get_dispatch_config``), which Megatron asks for the group's size (fused_a2a.py:35-62).  HybridEP
+between NVLink domains is part of a build for several nodes, over mlx5 NICs as DeepEP: branch hybrid-ep @94a9f8f6
+csrc/hybrid_ep/backend/hybrid_ep_backend.cuh:10-18; NVIDIA's own recipes use it so (megatron-bridge 0.6.2, Qwen3-30B-A3B
+with ep 16 on nodes of eight).
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ TITLES: Mapping[Dispatcher, str] = {
 def usual_dispatcher(given: RuleInput) -> Dispatcher:
     """DeepEP, or HybridEP where NVLink joins more devices than a node of eight; an all-to-all where neither runs."""
     wanted: Dispatcher = "hybridep" if given.scale_up_devices > DEEPEP_PEERS else "deepep"
-    return "alltoall" if flex_problem(given, wanted) else wanted
+    return "alltoall" if _unasked(given, wanted) else wanted
 
 
 def dispatcher_problem(given: RuleInput) -> str | None:
@@ -73,14 +76,21 @@ def flex_problem(given: RuleInput, wanted: Dispatcher) -> str | None:
         return f"DeepEP has no configuration for ep={s.ep}: {', '.join(map(str, sorted(DEEPEP_RANKS)))}"
     if not domain or s.ep <= domain:
         return f"DeepEP's ranks of a node are at most {DEEPEP_PEERS}" if wanted == "deepep" and _wide(given) else None
-    if wanted == "deepep":
-        if given.nic_transport in WITHOUT_VERBS:
-            named = WITHOUT_VERBS[given.nic_transport]
-            return f"DeepEP beyond a node needs InfiniBand or RoCE NICs, these are {named}; use dispatcher alltoall"
-        return None if domain == DEEPEP_PEERS else f"DeepEP beyond a node needs {DEEPEP_PEERS} devices in each"
-    return (
-        f"HybridEP beyond one NVLink domain ({domain} devices) is not studied; use dispatcher alltoall or a smaller ep"
-    )
+    if given.nic_transport in WITHOUT_VERBS:
+        named = WITHOUT_VERBS[given.nic_transport]
+        return f"{title} beyond a node needs InfiniBand or RoCE NICs, these are {named}; use dispatcher alltoall"
+    if wanted == "deepep" and domain != DEEPEP_PEERS:
+        return f"DeepEP beyond a node needs {DEEPEP_PEERS} devices in each"
+    return None
+
+
+def _unasked(given: RuleInput, wanted: Dispatcher) -> str | None:
+    """Why a back-end of the flex dispatcher is not taken unless it is asked for: it does not run, or not as built."""
+    if problem := flex_problem(given, wanted):
+        return problem
+    if wanted == "hybridep" and 0 < given.scale_up_devices < given.strategy.ep:
+        return "HybridEP beyond one NVLink domain needs a build for several nodes"
+    return None
 
 
 def _wide(given: RuleInput) -> bool:
@@ -104,4 +114,4 @@ def dispatcher_reason(given: RuleInput) -> str:
     if s.dispatcher == "allgather":
         return "every rank gets all tokens; asked for, the search takes another one"
     wanted: Dispatcher = "hybridep" if given.scale_up_devices > DEEPEP_PEERS else "deepep"
-    return f"the exchange that the plan's time is of; {flex_problem(given, wanted) or 'flex was not asked for'}"
+    return f"the exchange that the plan's time is of; {_unasked(given, wanted) or 'flex was not asked for'}"

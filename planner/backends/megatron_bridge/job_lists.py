@@ -10,6 +10,7 @@ from planner.backends.megatron_bridge.recipe_table import section_fields
 from planner.backends.megatron_bridge.settings import Settings, words_of
 from planner.model.argument_lists import known_arguments
 from planner.model.megatron_flags import MegatronFlags
+from planner.model.megatron_strategy import DEALT, OPTIMIZERS
 from planner.model.megatron_unmodelled import ArgumentLists, argument_lists
 from planner.model.python_values import plain
 from profiles.shipped_tables import shipped_words
@@ -82,6 +83,7 @@ def _recipe_values(settings: Settings) -> list[str]:
         lines.append(f"model.cpu_offloading_num_layers={settings.value('model.cpu_offloading_num_layers')}")
     if settings.value("comm_overlap.delay_wgrad_compute"):
         lines.append("comm_overlap.delay_wgrad_compute=True")
+    lines += _optimizer(str(settings.value("optimizer.optimizer") or "adam"))
     fsdp = settings.value("ddp.use_megatron_fsdp", "dist.use_megatron_fsdp")
     if fsdp and settings.value("mixed_precision.fp8_param_gather", "ddp.fp8_param_gather"):
         lines.append("fp8_param_gather with Megatron-FSDP (parameters are predicted as gathered in bf16)")
@@ -90,3 +92,16 @@ def _recipe_values(settings: Settings) -> list[str]:
         flags = MegatronFlags(["--recompute-modules", *words], "")
         lines += [line.removeprefix("--") for line in argument_lists(flags, []).not_modelled]
     return lines
+
+
+def _optimizer(name: str) -> list[str]:
+    """An optimizer that is predicted as another one, or whose gradients travel otherwise.
+
+    Bridge leaves its distributed optimizer off beside one that deals whole weights: gradients are then summed on every
+    rank (core 0.19.2 optimizer/layer_wise_optimizer.py:167-181).
+    """
+    bare = name.removeprefix(DEALT)
+    if bare not in OPTIMIZERS:
+        return [f"optimizer.optimizer={name} (adam is predicted)"]
+    told = f"optimizer.optimizer={name} (gradients are predicted as scattered, not summed on every rank)"
+    return [] if bare == name else [told]

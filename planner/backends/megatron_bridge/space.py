@@ -2,10 +2,14 @@
 
 Bridge's ``ConfigContainer.validate`` repeats core's arithmetic (world 1024, sequence 1436, batch 1335); those rules
 are core's here.  What Megatron-LM's ``validate_args`` enforces and Bridge does not is kept: core needs it at the first
-step.
+step.  One is left out, A9 (parameters gathered beside the forward pass only where gradients are reduced beside the
+backward pass): core's buckets do not ask for it, and NVIDIA's recipes of DeepSeek-V3 on H100 are so (0.6.0
+perf_recipes/deepseek/h100/deepseek_v3.py:45-51).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from planner.backends.backend import Space
 from planner.backends.megatron.model_rules import MODEL_RULES
@@ -46,7 +50,9 @@ def _hybrid_chunks(given: RuleInput) -> str | None:
 def _layer_wise(given: RuleInput) -> str | None:
     name = given.workload.optimizer
     if name in EMERGING and given.strategy.zero_stage >= 1:
-        return f"Bridge hands no layer-wise optimizer to {name}: each rank keeps all of its states; use zero_stage 0"
+        return (
+            f"under {name} the files name no optimizer that deals its states out (Bridge's dist_muon): use zero_stage 0"
+        )
     return None
 
 
@@ -56,10 +62,10 @@ PROBLEM_RULES: tuple[SpaceRule, ...] = (
 )
 """Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
-    *CORE_RULES,
+    *(rule for rule in CORE_RULES if rule.id != "A9"),
     SpaceRule("X1", f"{_CONFIG}:1116", _fsdp_order, ("axis_order", "zero_stage")),
     SpaceRule("X3", "megatron-bridge 0.6.2 models/hybrid/hybrid_provider.py (provide)", _hybrid_chunks, ("vpp",)),
-    SpaceRule("X12", "megatron-bridge 0.6.0 training/optim.py:95-111", _layer_wise, ("zero_stage",)),
+    SpaceRule("M45", "megatron-bridge 0.6.0 training/optim.py:95-111", _layer_wise, ("zero_stage",)),
     *ADAPTER_RULES,
 )
 KINDS = training_kinds(
@@ -71,7 +77,13 @@ PACKED = packed_sequences(
     "megatron-bridge 0.6.2 data/packing/algorithms.py:27 packs real data; the emitted recipe has mock data",
     instead="name --backend megatron, torchtitan or maxtext",
 )
-TABLE = RuleTable(
-    "megatron-bridge", (*PROBLEM_RULES, KINDS, PACKED, *ADAPTER_QUESTION_RULES, *MODEL_RULES), STRATEGY_RULES
-)
+QUESTION_RULES = (*PROBLEM_RULES, KINDS, PACKED, *ADAPTER_QUESTION_RULES)
+TABLE = RuleTable("megatron-bridge", (*QUESTION_RULES, *MODEL_RULES), STRATEGY_RULES)
 SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled, CORE_SPACE.dispatcher)
+PREDICTED_SPACE = replace(
+    SPACE,
+    columns=replace(CORE_SPACE.columns, fp8_parameters=False),
+    rules=RuleTable("megatron-bridge", QUESTION_RULES, STRATEGY_RULES),
+)
+"""The same for releases that no files are written for: models that its providers build and our files cannot say.  That
+weights are gathered in 8 bit is in the recipes' physics."""

@@ -4,40 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.predict.physics.host import CORE_CALL_S, CORE_EACH_EXPERT_S, CORE_EXPERT_LAUNCHES, CORE_LAUNCH_S
-from planner.predict.physics.physics import Physics
+from planner.backends.megatron_bridge.physics import RECIPES
 
-NEMO = Physics(
+NEMO = replace(
+    RECIPES,
     name="nemo",
-    time_spread=0.08,
-    studied_devices=2048,
     summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch",
     dispatch="node",
-    launch_s=CORE_LAUNCH_S,
-    call_s=CORE_CALL_S,
-    expert_launches=CORE_EXPERT_LAUNCHES,
-    eager_expert_bias=True,
-    eager_expert_weights=True,
-    sequence_first_scans=True,
-    each_expert_s=CORE_EACH_EXPERT_S,
-    eight_bit_experts=True,
-    eight_bit_inputs=True,
-    overlaps_latent_tp=False,
-    overlaps_tp_beside_ep=False,
 )
-"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  Overlap as in
-``MEGATRON_CORE``.  The loss is TransformerEngine's kernel (NVIDIA-NeMo/Megatron-Bridge@067f987df,
-scripts/performance/utils/overrides.py:84).  8-bit recipes gather parameters in 8 bit and keep no others
-(Megatron-Bridge, training/mixed_precision.py, fp8_param_gather), which is 1 + 1 bytes as 16 bit are 2.
-
-``time_spread``: dense models, fit part, 80 rows of two publications: 0.078; 221 other rows, of five, have 0.084."""
+"""The recipes that became Megatron-Bridge's.  Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a
+node and device."""
 NEMO_2_2 = replace(
     NEMO,
     name="nemo-2.2",
     summary="a NeMo performance recipe of 25.02: experts' tokens in an all-to-all",
     dispatch="expert",
+    graphed_on_grace=frozenset(),
 )
-"""DeepEP came to Megatron-Core on 25 February 2025 (NVIDIA/Megatron-LM@0d389f5e99), after its branch."""
+"""DeepEP came to Megatron-Core on 25 February 2025 (NVIDIA/Megatron-LM@0d389f5e99), after its branch.  Grace hosts came
+later."""
 NEMO_2_1 = replace(
     NEMO_2_2,
     name="nemo-2.1",
@@ -45,12 +30,3 @@ NEMO_2_1 = replace(
     wide_loss=True,
 )
 """Also the loss of Megatron-Core in fp32: TransformerEngine's came on 8 March 2025 (Megatron-LM@0f60adbd3)."""
-NEMO_GRAPHED = replace(
-    NEMO,
-    name="nemo-graphed",
-    summary="a NeMo performance recipe on a Grace host: attention and router as CUDA graphs",
-    graphed=frozenset({"matmul", "attention", "norm", "rope", "residual", "router"}),
-)
-"""Recipes for GB200 and GB300 capture attention, router and what prepares the dispatch (cuda_graph_scope attn
-moe_router moe_preprocess, Megatron-Bridge scripts/performance; Megatron-MoE-ModelZoo best_practice/qwen3); experts stay
-eager."""

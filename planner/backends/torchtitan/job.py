@@ -217,7 +217,7 @@ def _batch(reader: _Reader, strategy: dict[str, Any]) -> dict[str, Any]:
     if strategy["pp"] > 1 and rounds > 1:
         reader.missed.append(f"{rounds} rounds of the pipeline a step (predicted as one without a drain between)")
     strategy |= {"micro_batch_size": size, "num_microbatches": samples // (size * replicas)}
-    converters = set(map(str, reader.value("model.converters", None) or []))
+    converters = set(_names(reader.value("model.converters", None)))
     precision = "bf16"
     if converters & _FLOAT8:
         precision = "fp8"
@@ -266,15 +266,20 @@ def _recompute(reader: _Reader, version: str) -> dict[str, Any]:
     return {"recompute": "none"}
 
 
+def _names(value: Any) -> list[str]:
+    """A list of names; options of the command line join them by commas (torchtitan 0.2.2 config/manager.py:228)."""
+    return value.split(",") if isinstance(value, str) else [str(name) for name in value or ()]
+
+
 def _compiled(reader: _Reader) -> None:
-    components = reader.value("compile.components", ["model", "loss"])
+    components = _names(reader.value("compile.components", ["model", "loss"]))
     if not reader.flag("compile.enable") or "model" not in components:
         reader.missed.append("layers that are not compiled (compiled ones are predicted)")
 
 
 def _lists(reader: _Reader) -> ArgumentLists:
     found: dict[str, list[str]] = {"used": [], "no_influence": [], "not_modelled": list(reader.missed), "unknown": []}
-    quantized = bool(reader.value("model.converters", None))
+    quantized = bool(_names(reader.value("model.converters", None)))
     for key, value in flat_settings(reader.sections):
         if key.startswith("quantize.") and not quantized:  # they are settings of converters
             found["no_influence"].append(key)

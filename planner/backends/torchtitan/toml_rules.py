@@ -72,7 +72,7 @@ TOML_RULES: tuple[SpaceRule, ...] = (
 )
 TOML_MODEL_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("V2", f"{_TITAN} models/llama3/model/args.py", _tied),
-    SpaceRule("V6", "docs: emit torchtitan", _float8),
+    SpaceRule("M44", "docs: emit torchtitan", _float8),
     replace(packed_sequences(f"{_TITAN} models/llama3/model/args.py:45 (sdpa, causal)"), id="V8"),
 )
 """Those that no strategy mends."""

@@ -28,6 +28,7 @@ from planner.cli.workload_flags import NOTHING_SAID, WorkloadFlags, with_flags
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.operations.launch_files import plain_strategy, script_facts
 from planner.operations.service import opened_service
+from planner.plan.limits import missing
 from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
@@ -128,10 +129,11 @@ def _print(
 
 
 def _does_not_fit(plan: Plan) -> NoFeasiblePlan:
-    over = (plan.peak_memory_bytes - plan.memory_limit_bytes) / 2**30
+    lacks = missing(plan)
+    over = plan.peak_memory_bytes > plan.memory_limit_bytes
     return NoFeasiblePlan(
-        f"the strategy does not fit: the worst device misses {over:.1f} GiB" if over > 0 else "a limit is broken",
-        binding="memory" if over > 0 else "limit",
+        f"the strategy does not fit: {'; '.join(lacks)}" if lacks else "a limit is broken",
+        binding="memory" if over else "host memory" if lacks else "limit",
         relaxations=("change the strategy, or let `meshwright plan` search for one that fits",),
         where="--strategy",
     )

@@ -43,7 +43,8 @@ Ladder = Annotated[
     typer.Option(
         "--ladder",
         metavar="FOLDER",
-        help="Beyond 512 devices: write the shortened models of the smaller runs that would settle the plan.",
+        help="Beyond 512 devices, and over several kinds: write the shortened models of the smaller runs that would"
+        " settle the plan.",
     ),
 ]
 Brief = Annotated[bool, typer.Option("--brief", help="Only what the plan says; no estimates of its neighbours.")]
@@ -113,7 +114,7 @@ def _write_ladder(plan: Plan, explained: Explanation, folder: Path) -> None:
         raise Conflict(
             "this plan has no ladder of smaller runs",
             where="--ladder",
-            hint="plans that fit on more than 512 devices have one; leave --brief out",
+            hint="plans on more than 512 devices or on several kinds of them have one; leave --brief out",
         )
     folder.mkdir(parents=True, exist_ok=True)
     for run in runs:

@@ -94,7 +94,7 @@ def _ladder(plan: Plan, rungs: Sequence[Rung]) -> Iterator[RenderableType]:
     )
     ran = [each for each in rungs if each.run is not None]
     yield bullets([each.commands[0] for each in rungs if each.commands])
-    if ran:
+    if ran and ran[-1].commands[1:]:
         yield Text("After a run, here for the last one:", style="bold")
         yield bullets(ran[-1].commands[1:])
 
@@ -126,7 +126,7 @@ def _row(each: Neighbour) -> tuple[str, str, str, str, str]:
         "slower": "slower",
         "does_not_fit": f"misses {gib(each.over_limit_bytes)} on stage {each.over_limit_stage}"
         if each.over_limit_bytes
-        else "breaks a limit",
+        else each.reason or "breaks a limit",
         "illegal": each.reason,
     }[each.outcome]
     if each.step_time_s is None:

@@ -13,6 +13,7 @@ from planner.answers.views.words import GIB, close_seconds, count, gib, money, p
 from planner.cli.render.back_ends import back_ends, short_strategy, software_title
 from planner.cli.render.tables import WideOrNarrow, bullets, facts, heading, table
 from planner.cli.render.words import bar, symbol
+from planner.plan.limits import fullest_host, host_words
 from planner.plan.plan import Alternative, ChunkPlan, FastestPlan, Origins, Plan, StagePlan
 from planner.plan.recommendation import is_another, proved_words, same_words
 from planner.plan.relief import offload_words
@@ -195,6 +196,7 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
             f"{gib(plan.peak_memory_bytes)} of {gib(plan.memory_limit_bytes)} usable on the worst device, {spare}",
         ),
     ]
+    rows += _host_memory(plan)
     if plan.fits_probability is not None:
         rows.append(("fits", f"with a chance of {chance_words(plan.fits_probability)}"))
     rows += _fastest(plan.fastest)
@@ -207,6 +209,16 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
     if plan.cost_per_step is not None:
         rows.append(("cost", f"{money(plan.cost_per_step)} a step"))
     yield facts(rows)
+
+
+def _host_memory(plan: Plan) -> list[tuple[str, str]]:
+    """What the devices of the fullest stage keep in host memory; no line where nothing is offloaded."""
+    stage = fullest_host(plan)
+    held = None if stage is None else stage.host_memory_bytes
+    if held is None:
+        return []
+    spare = f"{gib(-held.missing)} spare" if held.missing <= 0 else f"{gib(held.missing)} too much"
+    return [("host memory", f"{host_words(held)} of {gib(held.limit)} usable a device, {spare}")]
 
 
 def _fastest(fastest: FastestPlan | None) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """What NVIDIA's performance recipes switch on, for rows that state the container that ran them.
 
 Megatron-Bridge's tables print degrees and no switches; the switches stand in the recipe of that release, which a row
-names by its container, model, device, precision and degrees.  A row without such a recipe keeps its flavour's defaults.
+names by its container, model, device, precision and degrees.  A row without any keeps its flavour's defaults.
 
 ``bridge_recipes.jsonl`` holds the recipes of mixtures and hybrids, read from NVIDIA-NeMo/Megatron-Bridge's
 scripts/performance/configs/*/*workload_base_configs.py (written by ``benchmarks.bridge_recipes``), one line for what
@@ -67,16 +67,20 @@ class Switches:
     recompute: tuple[RecomputeModule, ...]
 
     def applied(self, traits: Physics) -> Physics:
-        """The physics of a run with these dispatcher and graphs."""
-        traits = replace(traits, dispatch="expert" if self.dispatcher == "alltoall" else "node")
+        """The physics of a run with these graphs."""
         if WHOLE_STEP in self.graphs:
             return replace(traits, launch_s=0.0, call_s=0.0, each_expert_s=0.0)
         none: frozenset[str] = frozenset()
-        return replace(traits, graphed=none.union(*(CAPTURED.get(scope, none) for scope in self.graphs)))
+        graphed = none.union(*(CAPTURED.get(scope, none) for scope in self.graphs))
+        return replace(traits, graphed=graphed, graphed_on_grace=none)
 
 
 def switches_of_row(row: TruthRow) -> Switches | None:
-    """The switches of the recipe that a row ran; None where it names none that is known."""
+    """The switches of the recipe that a row ran; None where it names none that is known.
+
+    Of degrees or a precision that no recipe has: dispatcher and graphs, where all recipes of its model, device and
+    release agree on them.
+    """
     container = CONTAINER.search(row.notes)
     precision = PRECISIONS.get(row.precision.lower())
     if container is None or precision is None:
@@ -84,17 +88,19 @@ def switches_of_row(row: TruthRow) -> Switches | None:
     release = SAME_AS.get(container[1], container[1])
     device = row.device.upper().partition("-")[0]
     degrees = [row.tp or 1, row.pp or 1, row.ep or 1]
-    known = [
+    of_release = [
         line
         for line in recipes()
-        if line["device"] == device
-        and line["degrees"] == degrees
-        and release in line["releases"]
-        and precision in line["precision"]
-        and row.model.lower().startswith(line["model"])
+        if line["device"] == device and release in line["releases"] and row.model.lower().startswith(line["model"])
     ]
+    known = [line for line in of_release if line["degrees"] == degrees and precision in line["precision"]]
     same = [line for line in known if row.gbs in line["batch"]] or known
-    return _switches(same[0]["says"]) if same else None
+    if same:
+        return _switches(same[0]["says"])
+    says = [{name: line["says"].get(name) for name in ("dispatcher", "graphs")} for line in of_release]
+    if not says or any(each != says[0] for each in says):
+        return None
+    return _switches({name: value for name, value in says[0].items() if value is not None})
 
 
 def recipe_layers(row: TruthRow, pp: int, vpp: int) -> tuple[int, ...] | None:

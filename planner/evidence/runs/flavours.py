@@ -18,6 +18,7 @@ from planner.backends.hugging_face import physics as hugging_face
 from planner.backends.llm_foundry import physics as llm_foundry
 from planner.backends.megascale import physics as megascale
 from planner.backends.megatron import physics as megatron
+from planner.backends.megatron_bridge import physics as megatron_bridge
 from planner.backends.megatron_deepspeed import physics as megatron_deepspeed
 from planner.backends.nanotron import physics as nanotron
 from planner.backends.nemo import physics as nemo
@@ -27,6 +28,7 @@ from planner.backends.torchtitan import physics as torchtitan
 from planner.evidence.runs.software import library_of
 from planner.predict.physics.host import EAGER_LAUNCH_S
 from planner.predict.physics.physics import TUNED, Physics
+from planner.question.training import EVERY_TARGET, AdapterTarget
 from planner.strategy.strategy import RecomputePolicy
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
@@ -67,6 +69,8 @@ class Flavour:
     """Layers run whole by PyTorch on each device: their memory is ``planner.evidence.runs.whole_layer_memory``'s."""
     forced_balance: bool = False
     """Whether such runs spread tokens evenly over experts by force, or drop what is above the mean."""
+    adapts: tuple[AdapterTarget, ...] = EVERY_TARGET
+    """Matrices that adapters are on where a row does not name them."""
     megatron_defaults: bool = False
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
@@ -142,11 +146,17 @@ TORCHTITAN = Flavour(
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
     "NeMo performance recipe", backend="nemo", overlap_tp=True, expert_tensor_parallel_is_tp=False,
-    gradient_dtype="bf16", traits=nemo.NEMO, forced_balance=True,
+    gradient_dtype="bf16", traits=nemo.NEMO, forced_balance=True, adapts=("q", "k", "v"),
 )  # fmt: skip
 """User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes).
 Benchmarks: the router is force-balanced, or experts drop what exceeds their capacity (Megatron-Bridge, its performance
-recipes and apply_moe_token_drop)."""
+recipes and apply_moe_token_drop).  LoRA is on ``linear_qkv`` alone (NVIDIA/NeMo@v2.0.0, examples/nlp/language_modeling/
+tuning/conf/megatron_gpt_finetuning_config.yaml:105; @v2.2.0 and v2.4.0, nemo/collections/llm/recipes/llama3_70b.py:397;
+Megatron-Bridge@v0.4.2, scripts/performance/configs/llama/llama3_llm_finetune.py:219)."""
+BRIDGE = replace(
+    NEMO, name="Megatron-Bridge performance recipe", backend="megatron-bridge==0.5.1", traits=megatron_bridge.RECIPES
+)
+"""The same recipes from container 25.09 on."""
 NEMO_2_2 = replace(
     NEMO, name="NeMo performance recipe of 25.02", backend="nemo==2.2.0", traits=nemo.NEMO_2_2,
     expert_tensor_parallel_is_tp=True,
@@ -259,10 +269,10 @@ MEGATRON_2023 = Flavour(
 copies (Megatron-LM 23.x, core/transformer/mlp.py, model/transformer.py FlashSelfAttention)."""
 FLAGSCALE = Flavour("Megatron-DeepSpeed since FlashAttention", memory="process", sequence_parallel=False)
 
-OF_ITS_LIBRARY = (NANOTRON, LLM_FOUNDRY, TORCHTITAN, JAX, AUTOMODEL, NEMO, MEGASCALE)
+OF_ITS_LIBRARY = (NANOTRON, LLM_FOUNDRY, TORCHTITAN, JAX, AUTOMODEL, NEMO, BRIDGE, MEGASCALE)
 """Flavours whose library is called like the back-end."""
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
-    *((flavour.backend, flavour) for flavour in OF_ITS_LIBRARY),
+    *((flavour.backend.partition("==")[0], flavour) for flavour in OF_ITS_LIBRARY),
     ("nemo-2.1", NEMO_2_1),
     ("nemo-2.2", NEMO_2_2),
     ("vtrain-one-node", VTRAIN_ONE_NODE),
@@ -292,7 +302,7 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
 
 
 STUDIED_DEVICES = re.compile(r"^(a100|a800|h100|h800|h200)\b", re.IGNORECASE)
-UNDER_NEMO = frozenset(each.name for each in (nemo.NEMO, nemo.NEMO_GRAPHED, nemo.NEMO_2_2, nemo.NEMO_2_1))
+UNDER_NEMO = frozenset(each.name for each in (megatron_bridge.RECIPES, nemo.NEMO, nemo.NEMO_2_2, nemo.NEMO_2_1))
 STUDIED_UNDER_NEMO = re.compile(r"^(a100|h100|h200|b200|b300|gb200|gb300)\b", re.IGNORECASE)
 """Devices on which spreads of whole steps were found (``Physics.time_spread``): a row of another device has the prior's
 interval, because a kernel library that is new to a device may be far from the rates of older ones."""

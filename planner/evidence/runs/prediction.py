@@ -39,6 +39,7 @@ from planner.predict.candidate import Candidate, Split
 from planner.predict.cost.hardware import Hardware, hardware_of
 from planner.predict.cost.row_cost import CostModel
 from planner.predict.memory.fit_chance import usable_bytes
+from planner.predict.physics.host import HOST_SPREAD
 from planner.predict.uncertainty import step_interval_s, z_of
 from planner.question.factors import NEUTRAL, Factors
 from planner.question.problem import Constraints
@@ -53,9 +54,6 @@ from profiles.prediction.reference import ProfileReference
 DEVICE_SPREAD = 0.18
 """Standard deviation of ln(step time) on a device whose rate in a step nobody has published: half of what lies
 between the lowest and the highest sustained fraction of known ones, 0.63 and 0.90 (``profiles/catalogue``)."""
-HOST_SPREAD = 0.5
-"""Standard deviation of ln(host seconds): processors and Python versions differ by as much (as the prior of
-``planner.predict.uncertainty`` for terms of the host).  That of studied software is in the spread of its steps."""
 WHOLE_LAYER_MARGIN = 1.03
 """95 % quantile of measured over predicted peaks of layers that run whole (``whole_layer_memory``): fms-acceleration's
 Mistral 7B and Llama 3 8B, 111 rows."""
@@ -106,7 +104,7 @@ class Prediction:
     @property
     def _studied(self) -> float | None:
         """The spread of whole steps, where runs of this software on such devices gave one."""
-        found = self.flavour.traits.spread_at(self.num_devices, experts=self.experts)
+        found = self.flavour.traits.spread_at(self.num_devices, experts=self.experts, breakdown_s=self.breakdown_s)
         return found if studied_on(self.flavour, self.row.device) else None
 
     def _widened(self, low_s: float, high_s: float, level: float) -> tuple[float, float]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from planner.backends.backend import Software
 from planner.backends.megatron.physics import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
-from planner.backends.nemo.physics import NEMO, NEMO_GRAPHED
 from planner.backends.registry import physics_by_name, software
 from planner.errors import NotFound
 from planner.evidence.runs.flavours import (
@@ -29,7 +28,6 @@ from planner.evidence.runs.software import SoftwareDescription, described
 from planner.evidence.runs.truth import TruthRow
 from planner.predict.physics.physics import TUNED, Physics
 
-GRACE = ("gb200", "gb300")
 UNFUSED_BACKENDS = frozenset({"unfused", "local"})
 
 MEANINGS = ("allocated", "reserved", "process")
@@ -66,8 +64,7 @@ def flavour_of_row(row: TruthRow, software_of_row: SoftwareDescription | None = 
             return NANOTRON_MEETING
         return NANOTRON_STALLING if (row.pp or 1) > 1 else NANOTRON
     if not flavour.megatron_defaults:
-        graphed = flavour.traits is NEMO and row.device.lower().startswith(GRACE)
-        return replace(flavour, traits=NEMO_GRAPHED) if graphed else flavour
+        return flavour
     flags = flags_of(row)
     unfused = flags.get("attention-backend") in UNFUSED_BACKENDS or flags.get("transformer-impl") == "local"
     if unfused:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.evidence.runs.bridge_recipes import switches_of_row
+from planner.evidence.runs.bridge_recipes import Switches, switches_of_row
 from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import Flavour
 from planner.evidence.runs.row_model import flags_of
@@ -69,6 +69,8 @@ NAMED_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activat
 EXPERT_OVERLAP = re.compile(r"\bEP overlap\b", re.IGNORECASE)
 ONCE_A_NODE = re.compile(r"\b(DeepEP|HybridEP)\b", re.IGNORECASE)
 NARROW_DISPATCH = re.compile(r"\bfp8 dispatch\b", re.IGNORECASE)
+PADDED_EXPERTS = re.compile(r"\(tokendrop\)", re.IGNORECASE)
+"""Megatron-Bridge's ``apply_moe_token_drop`` pads to the capacity that it drops beyond (training/utils)."""
 NARROW_GATES = re.compile(r"\bSwiGLU inputs kept in fp8\b", re.IGNORECASE)
 FORCED_BALANCE = re.compile(r"force-balanced|balanced gate|forced? balanc|token-?dropping", re.IGNORECASE)
 """No expert computes more than its share: by force, or because what exceeds its capacity is dropped."""
@@ -138,7 +140,7 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
         optimizer=optimizer,
         gradient_dtype=flavour.gradient_dtype,
         routing=EVEN if flavour.forced_balance or FORCED_BALANCE.search(row.notes) else None,
-        training=training_of_row(row.notes, described(row)),
+        training=training_of_row(row.notes, described(row), flavour.adapts),
     )
 
 
@@ -180,6 +182,8 @@ def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
         traits = replace(traits, dispatch="node")
     elif ONCE_AN_EXPERT.search(row.notes):
         traits = replace(traits, dispatch="expert")
+    if PADDED_EXPERTS.search(row.notes):
+        traits = replace(traits, pads_experts=True)
     if NARROW_GATES.search(row.notes):
         traits = replace(traits, narrow_gate_inputs=True)
     return replace(traits, narrow_dispatch=True) if NARROW_DISPATCH.search(row.notes) else traits
@@ -216,14 +220,16 @@ def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: 
         overlap_param_gather=flags.get("overlap-param-gather") == "True" if switch else flavour.overlap_param_gather,
         overlap_tp=(flavour.overlap_tp or "async TP" in row.notes) and degrees.tp > 1,
         overlap_ep=overlap_ep and degrees.ep > 1,
-        dispatcher=_dispatcher(row, flags, flavour) if degrees.ep > 1 else "alltoall",
+        dispatcher=_dispatcher(row, flags, flavour, recipe) if degrees.ep > 1 else "alltoall",
     )
 
 
-def _dispatcher(row: TruthRow, flags: Mapping[str, str], flavour: Flavour) -> Dispatcher:
-    """What the notes name, or their quoted flags; of Megatron-LM's own runs its default where they say none."""
+def _dispatcher(row: TruthRow, flags: Mapping[str, str], flavour: Flavour, recipe: Switches | None) -> Dispatcher:
+    """What the notes name, the recipe, or quoted flags; of Megatron-LM's own runs its default where they say none."""
     if named := ONCE_A_NODE.search(row.notes):
         return "hybridep" if named[1].lower() == "hybridep" else "deepep"
+    if recipe is not None:
+        return recipe.dispatcher
     kind = flags.get("moe-token-dispatcher-type", DEFAULT if flavour.megatron_defaults else "alltoall")
     wanted = flags.get("moe-flex-dispatcher-backend", "deepep") if kind == "flex" else kind
     return next((known for known in DISPATCHERS if known == wanted), "alltoall")

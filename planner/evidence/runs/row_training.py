@@ -1,7 +1,7 @@
 """How the model of a measured run was trained, in the words of a workload.
 
 Notes name rank and matrices ("LoRA r=16 on q,k,v,o", "rank 64 on all linear layers"); a row that does not is taken at
-rank 16 on every linear layer.
+rank 16 on the matrices that its software adapts by default.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ BASES: dict[str, tuple[BaseStorage, bool]] = {
 }
 
 
-def training_of_row(notes: str, said: SoftwareDescription) -> Training | None:
-    """What learns in a run; None where its row says nothing of adapters."""
+def training_of_row(
+    notes: str, said: SoftwareDescription, usual: tuple[AdapterTarget, ...] = EVERY_TARGET
+) -> Training | None:
+    """What learns in a run, on the ``usual`` matrices unless notes name others; None where it has no adapters."""
     if not said.adapters:
         return None
     match = RANK.search(notes)
@@ -42,7 +44,7 @@ def training_of_row(notes: str, said: SoftwareDescription) -> Training | None:
     return Training(
         kind="lora" if base == "bf16" else "qlora",
         rank=int(next(group for group in match.groups() if group)) if match else USUAL_RANK,
-        targets=next((found for words, found in TARGETS if re.search(words, notes)), EVERY_TARGET),
+        targets=next((found for words, found in TARGETS if re.search(words, notes)), usual),
         base=base,
         double_quantization=doubly,
         ends=ENDS_TOO.search(notes) is not None,

@@ -123,12 +123,16 @@ def with_traffic(
     hardware: Hardware,
     forward_s: Array,
     backward_s: Array,
+    busy_s: Array | float = 0.0,
 ) -> tuple[Array, Array]:
-    """Forward and backward of one layer or end with the ZeRO-2/3 traffic of its parameters: two [R]."""
+    """Forward and backward of one layer or end with the ZeRO-2/3 traffic of its parameters: two [R].
+
+    ``busy_s``: seconds of each in which another exchange holds the link.
+    """
     if not np.any(units[0].parallel.zero >= 2):
         return forward_s, backward_s
     used = [unit for unit in units if np.any(unit.parameters) or np.any(unit.frozen_bytes)] or units[:1]
-    extra_f, extra_b = microbatch_s(used, workload, hardware, forward_s, backward_s)
+    extra_f, extra_b = microbatch_s(used, workload, hardware, forward_s - busy_s, backward_s - busy_s)
     return forward_s + extra_f, backward_s + extra_b
 
 

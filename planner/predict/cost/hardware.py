@@ -14,7 +14,6 @@ from planner.predict.cost.expert_exchange import dispatch_s
 from planner.predict.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.predict.cost.slowest_device import slowdown
 from planner.predict.distinct_parts import Routing
-from planner.predict.physics.kernels import attention_on
 from planner.predict.physics.physics import TUNED, Physics
 from planner.question.factors import NEUTRAL, AppliedCalibration, Factors
 from planner.question.fp8_recipes import FP8_RECIPES
@@ -189,7 +188,7 @@ def hardware_of(
         levels=levels,
         measured_links=links,
         factors=NEUTRAL if calibration is None else calibration.factors,
-        physics=replace(physics, attention=attention_on(physics.attention, pool.device.architecture)),
+        physics=physics.on(pool.device.name, pool.device.architecture),
         num_devices=pool.num_devices,
         memory_bytes=pool.device.memory_bytes,
         host_link_bytes_per_s=pool.host.link_bandwidth_bytes_per_s,

@@ -63,6 +63,7 @@ EXPERT_KERNELS: dict[str, dict[str, tuple[float, float]]] = {
     "expert": {"router": (12, 12), "expert_choice": (0, 0), "dispatch": (23, 8), "combine": (6, 5)},
     "node": {"router": (12, 12), "expert_choice": (0, 0), "dispatch": (12, 5), "combine": (3, 4)},
     "gathered": {"router": (12, 12), "expert_choice": (0, 0), "dispatch": (15, 8), "combine": (4, 4)},
+    "padded": {"router": (17, 13), "expert_choice": (0, 0), "dispatch": (12, 8), "combine": (5, 5)},
 }
 """Launches around routed experts by what the dispatcher sends once (``Physics.dispatch``), read off Megatron-Core
 0.19.2 (transformer/moe/) with fused router and permutation.
@@ -73,6 +74,10 @@ tokens and of probabilities (3 each), sorting by expert (2); back: sorting, exch
 and layout (5), counting and sending (2), one-hot rows (2), permutation (3); back: un-permutation, combine.  Gathered:
 map, probabilities and tokens (3), local columns and counts (5), permutation (3), local probabilities (4); back:
 un-permutation, cast, scatter, cast.
+
+Padded: an all-to-all of one size for every expert (``Physics.pads_experts``; NVIDIA/Megatron-LM@d98e8a64d, moe_utils.py
+1052-1083, token_dispatcher.py 517-535, 757-779, 803-812).  The router also picks each expert's tokens (top-k, zeros,
+scatter, cast, product); one fill stands for counting and a copy for each sorting.
 """
 ENDS = frozenset({"embedding", "head", "mtp"})
 EAGER_KERNELS: dict[str, tuple[float, float]] = {
@@ -219,7 +224,7 @@ def casts_of(operator: Operator, *, casts: bool) -> float:
 def kernels_of(operator: Operator, traits: Physics, keys: LayerKeys) -> tuple[Array | float, Array | float]:
     """Kernels of one operator, forward and backward; of the exchange of routed tokens as each key sends them."""
     if operator.module == "moe":
-        found = EXPERT_KERNELS[traits.dispatch].get(operator.name)
+        found = EXPERT_KERNELS["padded" if traits.pads_experts else traits.dispatch].get(operator.name)
         if found is not None:
             return _as_sent(found, operator.name, keys)
     if has_eager_weights(operator, traits):

@@ -217,6 +217,8 @@ def _layer_table(
         [saved_and_extra(kind, keys, hardware, relief, width) for relief in reliefs]
         for kind, keys, width in zip(costed, keyed, widths, strict=True)
     ]
+    # Row by row, as rows are picked: of any other layout NumPy copies the whole table for every pick.
+    kept, relief_s = np.ascontiguousarray(np.array(relieved).transpose(2, 1, 3, 0))
 
     def stack(name: str) -> Array:
         return np.stack([getattr(total, name) for total in sums], axis=1)
@@ -241,9 +243,8 @@ def _layer_table(
         reference_dense_bytes=np.zeros((len(keyed[0]), len(kinds))),
         reference_expert_bytes=np.zeros((len(keyed[0]), len(kinds))),
         widened_bytes=np.stack([_widened_bytes(operators, keyed[0]) for operators in kinds], axis=1),
-        saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0)
-        * _fragmentation(hardware),
-        relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
+        saved_bytes=kept * _fragmentation(hardware),
+        relief_s=relief_s,
         working_bytes=_working_bytes(kinds, keyed, hardware, widths),
     )
 

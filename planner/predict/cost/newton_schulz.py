@@ -40,7 +40,7 @@ from planner.predict.layer_keys import LayerKeys
 from planner.predict.trained_operators import trained_operators
 from planner.question.optimizers import OPTIMIZERS
 from planner.question.problem import Workload
-from solver.arrays import Array, Ints
+from solver.arrays import Array, Ints, Mask
 
 ITERATIONS = 5.0
 GRAM_WIDE_PRODUCTS, GRAM_SQUARE_PRODUCTS = 4.0, 14.0
@@ -62,9 +62,12 @@ def with_orthogonalization(
     costs: tuple[ModelSpec, Workload, Hardware],
     cost: ModelCost,
     key: Ints,
-    stages: Ints,
+    shared_table: Mask,
 ) -> tuple[DataParallelism, DataParallelism]:
-    """Dense and expert parameters with what their update computes; as they are where it takes no matrices whole."""
+    """Dense and expert parameters with what their update computes; as they are where it takes no matrices whole.
+
+    ``shared_table``: rows in which the head's copy of the token table is not billed.
+    """
     model, workload, hardware = costs
     if not OPTIMIZERS[workload.optimizer].orthogonalizes:
         return parallels
@@ -78,8 +81,7 @@ def with_orthogonalization(
     ):
         billed = (parameters @ kind_counts + end)[key]
         if end is ends[0]:
-            # Without a pipeline the head's copy of the token table is not billed.
-            billed = billed - np.where(stages == 1, cost.table_copy_parameters[key], 0.0)
+            billed = billed - np.where(shared_table, cost.table_copy_parameters[key], 0.0)
         each_s = (seconds @ kind_counts)[key] / np.maximum(billed, 1.0)
         found.append(Orthogonalization(each_s, longest_s.max(axis=1)[key]))
     dense, expert = (replace(each, orthogonalization=of) for each, of in zip(parallels, found, strict=True))

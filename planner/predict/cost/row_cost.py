@@ -19,6 +19,7 @@ from planner.predict.cost.data_parallel import TailCost, tail_s, with_traffic
 from planner.predict.cost.fixed_bytes import FixedBytes
 from planner.predict.cost.frozen_weights import FrozenBytes, frozen_bytes, frozen_working_bytes, gathered_unit
 from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
+from planner.predict.cost.layer_traffic import layer_times_s
 from planner.predict.cost.model_cost import ModelCost, layer_seconds, model_cost
 from planner.predict.cost.newton_schulz import with_orthogonalization
 from planner.predict.cost.regathers import exposed_a_microbatch_s, uncovered_s
@@ -27,7 +28,7 @@ from planner.predict.cost.stage_hop import hop_stride, stage_hop_s, stage_host_s
 from planner.predict.cost.step_payload import DataParallelism, hop_parts, parallelisms, table_bytes
 from planner.predict.cost.two_sequences import own_keys
 from planner.predict.cost.uneven_items import spread_column
-from planner.predict.cost.uneven_rows import uneven_column, with_documents
+from planner.predict.cost.uneven_rows import uneven_column
 from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys, PackedKeys
 from planner.predict.memory.framework_memory import (
     framework_buffer_bytes,
@@ -42,7 +43,10 @@ from planner.question.problem import Workload
 from planner.question.routing import load_of
 from planner.strategy.rows import StrategyRows, distinct_rows, v_placed, waiting_head
 from planner.strategy.strategy import Relief
-from solver.arrays import Array, Ints
+from solver.arrays import Array, Ints, Mask
+
+Keyed = tuple[ModelCost, Ints]
+"""Cost table of distinct sharding keys, and each row's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +137,7 @@ class CostModel:
         self.kind_counts = np.bincount(self.kind_sequence, minlength=len(model.layer_kinds)).astype(float)
         self._asked = model, workload, self.hardware
 
-    def keyed(self, rows: StrategyRows) -> tuple[ModelCost, Ints]:
+    def keyed(self, rows: StrategyRows) -> Keyed:
         """Cost table of the distinct sharding keys of ``rows``, and each row's key."""
         keys, key = self.keys(rows)
         return model_cost(self.model, self.workload, self.hardware, keys, self.reliefs), key
@@ -160,15 +164,20 @@ class CostModel:
         each_s = layer_seconds(self.model, self.workload, self.hardware, keys) @ self.kind_counts
         return np.asarray(each_s[key])
 
-    def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
-        """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
+    def rows(self, rows: StrategyRows, keyed: Keyed | None = None, *, one_table: bool = False) -> RowCost:
+        """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys.
+
+        ``one_table``: as lean as in a V, in which head and embedding share a token table, whatever a row's schedule.
+        """
         cost, key = keyed or self.keyed(rows)
+        shared_table = (rows.pp == 1) | v_placed(rows) | one_table
         tensors, rows = self._tensors_per_parameter(cost, key), rows_as_run(rows, self.hardware.physics)
         shared = parallelisms(rows, tensors, cost.of_layers(key, self.kind_counts))
-        dense, expert = with_orthogonalization(shared, self._asked, cost, key, rows.pp)
+        dense, expert = with_orthogonalization(shared, self._asked, cost, key, shared_table)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
-        forward_s, backward_s = self._layer_times_s(rows, cost, key, (dense, expert))
-        front, back, head_dense, copied = self._ends_s(rows, cost, key, (dense, expert))
+        at_work = self.workload, self.hardware, self.documents
+        forward_s, backward_s = layer_times_s(rows, layers, key, (dense, expert), at_work)
+        front, back, head_dense, copied = self._ends_s(shared_table, cost, key, (dense, expert))
         of_model = self.model, self.workload, cost
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
@@ -220,20 +229,17 @@ class CostModel:
         )
 
     def _ends_s(
-        self,
-        rows: StrategyRows,
-        cost: ModelCost,
-        key: Ints,
-        parallels: tuple[DataParallelism, DataParallelism],
+        self, shared_table: Mask, cost: ModelCost, key: Ints, parallels: tuple[DataParallelism, DataParallelism]
     ) -> tuple[tuple[Array, Array], tuple[Array, Array], Array, Array]:
         """Forward and backward of both ends with ZeRO-2/3 traffic, the head's dense parameters, and frozen bytes.
 
-        Those of a token table that is there twice: without a pipeline head and embedding share one.
+        Frozen bytes of the token table's second copy where head and embedding share one (``shared_table``): without a
+        pipeline, and in a V (arXiv 2412.19437, section 3.2.3).
         """
         first, last, (dense, expert) = cost.embedding, cost.head, parallels
-        head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
+        head_dense = last.dense_parameters[key] - np.where(shared_table, cost.table_copy_parameters[key], 0.0)
         at_work = self.workload, self.hardware
-        copied = np.where(rows.pp == 1, cost.table_copy_bytes[key], 0.0)
+        copied = np.where(shared_table, cost.table_copy_bytes[key], 0.0)
         front_units = [gathered_unit(first, first.dense_parameters[key], dense, "dense", key)]
         front = with_traffic(front_units, *at_work, first.forward_s[key], first.backward_s[key])
         back_units = (
@@ -348,24 +354,6 @@ class CostModel:
         per_parameter: Array = weight_tensors(self.model) / np.maximum(local, 1.0)
         return per_parameter
 
-    def _layer_times_s(
-        self, rows: StrategyRows, cost: ModelCost, key: Ints, groups: tuple[DataParallelism, DataParallelism]
-    ) -> tuple[Array, Array]:
-        """Forward and backward of every layer kind with ZeRO-2/3 traffic and uneven documents: two [R, N]."""
-        layers, (dense, expert) = cost.layers, groups
-        forward_s, backward_s = rows_at(layers.forward_s, key), rows_at(layers.backward_s, key)
-        if np.any(dense.zero >= 2):
-            for kind in range(forward_s.shape[1]):
-                at = (key, kind)
-                units = (
-                    gathered_unit(layers, layers.dense_parameters[at], dense, "dense", at),
-                    gathered_unit(layers, layers.expert_parameters[at], expert, "expert", at),
-                )
-                before = forward_s[:, kind], backward_s[:, kind]
-                forward_s[:, kind], backward_s[:, kind] = with_traffic(units, self.workload, self.hardware, *before)
-        attention_s = rows_at(layers.attention_forward_s, key), rows_at(layers.attention_backward_s, key)
-        return with_documents((forward_s, backward_s), attention_s, rows, self.documents, self.workload)
-
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """Working copies of ZeRO-2/3, and buckets."""
         expert = rows_at(cost.layers.expert_parameters, key)
@@ -382,12 +370,8 @@ class CostModel:
         communicators = sum((axis.astype(float) for axis in axes), start=np.zeros(len(rows)))
         further = self.hardware.physics.further_communicators
         communicators = communicators + np.where(communicators > 0, float(further), 0.0)
-        framework = (
-            FRAMEWORK_BYTES
-            + self.hardware.factors.fixed_bytes
-            + COMMUNICATOR_BYTES * communicators
-            + cost.exchange_bytes[key]
-        )
+        framework = FRAMEWORK_BYTES + self.hardware.factors.fixed_bytes + COMMUNICATOR_BYTES * communicators
+        framework = framework + cost.exchange_bytes[key]
         if self.workload.trained.holds_frozen:
             framework = framework + frozen_working_bytes(rows.zero, cost, key)
         if self.hardware.physics.moments_apart:

@@ -12,6 +12,9 @@ class CommunicationTraits:
 
     dispatch: Literal["expert", "node"] = "expert"
     """Whether a routed token is sent once for each of its experts, or once to a node and device that hold several."""
+    pads_experts: bool = False
+    """Whether every expert takes one number of tokens, to which what it gets is cut or padded (Megatron-Core's
+    moe_pad_expert_input_to_capacity), so that nothing is counted."""
     narrow_dispatch: bool = False
     """Whether an 8-bit run dispatches tokens (and, backward, gradients of the combined ones) in 8 bit with their
     scales; combined hidden states stay in 16 bit (arXiv 2412.19437, section 3.3.2)."""

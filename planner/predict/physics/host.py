@@ -33,6 +33,9 @@ the whole host seconds were 14.1 and 14.0 % (bigscience-workshop/bigscience@9e64
 chronicles-prequel.md, 450-453).  The seconds were found on hosts that were late; these hosts are faster."""
 COMPILED_LAUNCH_S = 5e-6
 """A kernel launched by compiled code, without Python: order of a CUDA launch (prior)."""
+HOST_SPREAD = 0.5
+"""Standard deviation of ln(host seconds): processors and Python versions differ by as much (as the prior of
+``planner.predict.uncertainty`` for terms of the host).  That of hosts that were studied is in the spread of steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,11 @@ class HostTraits:
     """Host seconds of the further products of a grouped matmul that launches one for each local expert."""
     graphed: frozenset[str] = frozenset()
     """Classes of operators whose launches in a layer are a CUDA graph, which costs next to nothing."""
+    graphed_on_grace: frozenset[str] = frozenset()
+    """Classes that are captured where the host is an NVIDIA Grace processor."""
+    host_spread: float = 0.0
+    """Spread of ln(host seconds) beside that of whole steps, where the studied runs did not wait for their host and its
+    seconds are another back-end's; 0 = steps that wait are among the studied ones."""
     blocking_launches: bool = False
     """Whether every launch waits for its kernel (``CUDA_LAUNCH_BLOCKING=1``), so that the host never runs ahead."""
     parameter_hooks: float = 0.0

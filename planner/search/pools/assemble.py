@@ -13,7 +13,7 @@ from planner.backends.asked import the_software
 from planner.predict.memory.fit_chance import fits_probability
 from planner.predict.packed_rows import real_tokens_per_step
 from planner.predict.training_flops import step_flops
-from planner.search.assemble_plan import memory_bill
+from planner.search.assemble_plan import host_memory, memory_bill
 from planner.search.backend_rules import BackEndRules
 from planner.search.pools.alike import of_stages
 from planner.search.pools.find import PoolsAnswer
@@ -146,6 +146,7 @@ def _stage(problem: PoolsProblem, answer: PoolsAnswer, index: int, costed: Coste
         hop_s=costed.hop_s,
         peak_memory_bytes=memory_bill(costed.bill),
         memory_limit_bytes=int(mesh.rules.limit_bytes),
+        host_memory_bytes=host_memory(costed.bill, mesh.rules.host_limit_bytes),
     )
 
 

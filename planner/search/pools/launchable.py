@@ -40,7 +40,10 @@ def launchable_plan(plan: PoolsPlan) -> Plan:
     breakdown_s = {TERMS[name]: seconds for name, seconds in plan.breakdown_s.items()}
     peak = _peak_flops_per_s(cluster, problem.workload.matmul_format)
     spread = software.release.physics.spread_at(
-        strategy.world_size, experts=problem.model.num_experts, traced=problem.model.traced is not None
+        strategy.world_size,
+        experts=problem.model.num_experts,
+        traced=problem.model.traced is not None,
+        breakdown_s=breakdown_s,
     )
     return Plan(
         problem=Problem(
@@ -112,6 +115,7 @@ def _stage(stage: PoolStage) -> StagePlan:
         recompute=StageRecompute(policy=stage.recompute, modules=stage.recompute_modules, num_layers_per_chunk=counts),
         offload=StageOffload(optimizer=stage.optimizer_offload, activation_layers=stage.activation_offload_layers),
         peak_memory_bytes=stage.peak_memory_bytes,
+        host_memory_bytes=stage.host_memory_bytes,
         parameters_per_device=stage.parameters_per_device,
         forward_s=stage.forward_s,
         backward_s=stage.microbatch_s - stage.forward_s,

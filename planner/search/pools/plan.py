@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from planner.plan.plan import MemoryBill
+from planner.plan.plan import HostMemory, MemoryBill
 from planner.search.pools.problem import PoolsProblem
 from profiles.document import Document
 
@@ -37,6 +37,9 @@ class PoolStage(Document):
     hop_s: float = Field(description="one way to the next stage; 0 for the last one")
     peak_memory_bytes: MemoryBill
     memory_limit_bytes: int
+    host_memory_bytes: HostMemory | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="where something is offloaded"
+    )
 
 
 class PoolUse(Document):

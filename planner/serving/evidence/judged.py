@@ -69,10 +69,14 @@ def derived_throughput(point: MeasuredPoint) -> float | None:
 
 def is_fitted_on(point: MeasuredPoint) -> bool:
     """Half of the sweeps: all rows of a source with one model, device, engine release and precision go together."""
+    return hashlib.sha256(sweep_of(point).encode()).digest()[0] % 2 == 0
+
+
+def sweep_of(point: MeasuredPoint) -> str:
+    """What all rows of one sweep share."""
     row = point.row
-    sweep = (row["source"].split("@")[0], row["model"], row["device"], row["engine"], row["engine_version"])
-    key = "|".join((*sweep, row["precision"]))
-    return hashlib.sha256(key.encode()).digest()[0] % 2 == 0
+    subject = (row["source"].split("@")[0], row["model"], row["device"], row["engine"], row["engine_version"])
+    return "|".join((*subject, row["precision"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,24 +135,27 @@ class Picks:
     """Mean of 1 - measured of the pick over measured of the best."""
     blind: float
     """Part of layouts within 5 % of the best: what a blind pick would reach."""
+    fewest: float
+    """Part of groups where the layout on fewest devices is: a rule that needs no prediction."""
 
 
 def picks(points: Iterable[Judged]) -> Picks:
     """Judge the pick of most output tokens a second and device, in groups with at least two layouts."""
-    groups: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    groups: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
     for judged in points:
         measured = measured_value(judged.point, "throughput")
         value = judged.predicted.output_tokens_per_s
         if measured and value:
             devices = judged.point.deployment.num_devices
-            groups[judged.point.group].append((measured / devices, value / devices))
-    losses, blind = [], []
+            groups[judged.point.group].append((measured / devices, value / devices, devices))
+    losses, blind, fewest = [], [], []
     for found in groups.values():
-        best = max(measured for measured, _ in found)
-        if len({pair[0] for pair in found}) > 1:
+        best = max(measured for measured, _, _ in found)
+        if len({each[0] for each in found}) > 1:
+            fewest.append(min(found, key=lambda each: each[2])[0] >= (1 - NEAR_BEST) * best)
             losses.append(1 - max(found, key=lambda pair: pair[1])[0] / best)
-            blind.append(np.mean([measured >= (1 - NEAR_BEST) * best for measured, _ in found]))
+            blind.append(np.mean([measured >= (1 - NEAR_BEST) * best for measured, _, _ in found]))
     if not losses:
-        return Picks(0, 0.0, 0.0, 0.0)
+        return Picks(0, 0.0, 0.0, 0.0, 0.0)
     near = float(np.mean([loss <= NEAR_BEST for loss in losses]))
-    return Picks(len(losses), near, float(np.mean(losses)), float(np.mean(blind)))
+    return Picks(len(losses), near, float(np.mean(losses)), float(np.mean(blind)), float(np.mean(fewest)))

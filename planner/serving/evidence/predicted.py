@@ -31,7 +31,7 @@ NEUTRAL: dict[str, float] = {
     "prompt_factor": 1.0,
     "host_s": 0.0,
     "host_s_a_sequence": 0.0,
-    "prompt_host_s_a_layer": 0.0,
+    "request_s_a_layer": 0.0,
     "request_s": 0.0,
     "wait_iterations": 1.0,
 }
@@ -93,8 +93,8 @@ class Prepared:
     def _static(self, behaviour: Behaviour) -> Predicted:
         """All prompts first, then all outputs: offline measurements before continuous batching."""
         prompts, decode = self.batch_s
-        first = max(prompts * behaviour.prompt_factor, behaviour.prompt_host_s_a_layer * self.times.num_layers)
-        first += behaviour.host_s
+        first = prompts * behaviour.prompt_factor + behaviour.host_s
+        first += behaviour.request_s_a_layer * self.times.num_layers
         if self.point.kind == "first token":
             return Predicted(ttft_s=first)
         each = decode * behaviour.decode_factor + behaviour.host_s + behaviour.host_s_a_sequence * self.point.load
@@ -103,7 +103,10 @@ class Prepared:
 
     def _disaggregated(self, behaviour: Behaviour) -> Predicted:
         pools = Pools(self.pools.model, self.pools.cluster, self.pools.kernels, behaviour)
-        curve = pools.predicted_at(self.point.traffic, self.point.deployment, np.array([float(self.point.load)]))
+        point = self.point
+        curve = pools.predicted_at(
+            point.traffic, point.deployment, np.array([float(point.load)]), waves=max(point.waves, 1.0)
+        )
         if not curve.fits:
             raise RowUnmapped(f"does not fit: {curve.reason}")
         return Predicted(float(curve.ttft_s[0]), float(curve.tpot_s[0]), float(curve.output_tokens_per_s[0]))

@@ -71,7 +71,7 @@ class ReportTable:
 
     title: str
     columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
 
 
 def report_tables(report: ServingReport) -> list[ReportTable]:
@@ -121,9 +121,17 @@ def _errors(title: str, lines: Iterable[ErrorLine], name: str) -> ReportTable:
 
 
 def _picks(judged: Picks, fitted: Picks) -> ReportTable:
-    columns = ("points", "questions", "pick within 5 % of the best", "aim", "mean loss", "a blind pick")
+    columns = ("points", "questions", "pick within 5 % of the best", "aim", "mean loss", "blind pick", "fewest devices")
     rows = [
-        (name, str(found.groups), _percent(found.near_best), "85 %", _percent(found.mean_loss), _percent(found.blind))
+        (
+            name,
+            str(found.groups),
+            _percent(found.near_best),
+            "85 %",
+            _percent(found.mean_loss),
+            _percent(found.blind),
+            _percent(found.fewest),
+        )
         for name, found in (("not fitted on", judged), ("fitted on", fitted))
     ]
     return ReportTable("Picks: the layout of most tokens a second and device, among those measured", columns, rows)
@@ -141,8 +149,8 @@ def markdown_section(report: ServingReport) -> str:
         "",
         f"{predicted} measured points are predicted; {sum(report.unmapped.values())} are not, for the reasons below. "
         f"Few factors an engine (host time, kernel factors, waiting) were fitted on {fitted} of them, whole sweeps; "
-        "the tables are of the others unless they say so. Throughput of points at a fixed number of requests in flight is "
-        "what Little's law makes of their times.",
+        "the tables are of the others unless they say so. Throughput of points at a fixed number of requests in flight "
+        "is what Little's law makes of their times.",
     ]
     for table in report_tables(report):
         lines += ["", f"### {table.title}", "", _row(table.columns), _row("---" for _ in table.columns)]

@@ -66,12 +66,12 @@ class Behaviour:
     """Decoding iterations between a request's arrival or its prompt's end and what is seen of it."""
     prompt_factor: float = 1.0
     """Measured over looked-up time of iterations that read prompts."""
-    prompt_host_s_a_layer: float = 0.0
-    """Least seconds a layer of such an iteration: its launches, which no graph holds."""
     decode_factor: float = 1.0
     """... and of iterations that decode."""
     request_s: float = 0.0
     """Seconds from a request's arrival to its scheduling, and from its first token to the client."""
+    request_s_a_layer: float = 0.0
+    """... and more for each layer: launches of a prompt's pass, which no graph holds, one kernel after the other."""
 
     likely_ttft: tuple[float, float] = (0.4, 2.5)
     """Measured over predicted, of which 9 in 10 lie between these two..."""

@@ -53,6 +53,13 @@ class InstanceTimes:
     one_prompt: Array
     prompt_each: Array
     full: Array
+    curves: Array
+    """The four of them as rows."""
+
+    @property
+    def first_token_s(self) -> float:
+        """Seconds of a request before and after its own iterations."""
+        return self.behaviour.request_s + self.behaviour.request_s_a_layer * self.num_layers
 
     @property
     def lanes(self) -> int:
@@ -63,16 +70,26 @@ class InstanceTimes:
         """A curve at these decoding requests of a rank."""
         return np.interp(sequences, self.sequences, curve)
 
-    def prompt_s(self, chunks: Array, sequences: Array) -> Array:
+    def all_at(self, sequences: Array) -> tuple[Array, Array, Array, Array]:
+        """The four curves at these decoding requests of a rank: decode, one_prompt, prompt_each, full."""
+        right = np.clip(np.searchsorted(self.sequences, sequences), 1, self.sequences.size - 1)
+        left = right - 1
+        low, high = self.sequences[left], self.sequences[right]
+        part = np.clip((sequences - low) / (high - low), 0.0, 1.0)
+        curves = self.curves
+        decode, one, each, full = curves[:, left] + part * (curves[:, right] - curves[:, left])
+        return decode, one, each, full
+
+    def prompt_s(self, chunks: Array, one: Array, each: Array, full: Array) -> Array:
         """An iteration that reads ``chunks`` (at least 1) of prompts, spread over the ranks.
 
-        It lasts as its busiest rank, and work that all ranks share grows with the ranks that read.
+        It lasts as its busiest rank, and work that all ranks share grows with the ranks that read.  ``one``, ``each``,
+        ``full``: the curves of ``all_at``.
         """
-        one, each, full = (self.at(curve, sequences) for curve in (self.one_prompt, self.prompt_each, self.full))
         readers = np.clip(chunks, 1.0, self.ranks)
         seconds = one + (readers - 1) / max(self.ranks - 1, 1) * (each - one)
         deeper = np.maximum(chunks / self.ranks - 1, 0.0) / max(self.prompts_at_once - 1, 1e-9)
-        seconds += np.minimum(deeper, 1.0) * (full - each)
+        seconds = seconds + np.minimum(deeper, 1.0) * (full - each)
         most = self.ranks * self.prompts_at_once
         return np.where(chunks > most, full * chunks / most, seconds)
 
@@ -131,25 +148,30 @@ def instance_times(
         one_prompt=one,
         prompt_each=each,
         full=full,
+        curves=np.stack([decode, one, each, full]),
     )
     return as_behaves(looked_up, behaviour)
 
 
 def as_behaves(looked_up: InstanceTimes, behaviour: Behaviour) -> InstanceTimes:
-    """Looked-up curves with what the engine adds: its factors, and its host's seconds.
-
-    An iteration that reads prompts is launched kernel by kernel: it lasts at least ``prompt_host_s_a_layer`` a layer.
-    """
+    """Looked-up curves with what the engine adds: its factors, and its host's seconds."""
     host = behaviour.host_s + behaviour.host_s_a_sequence * looked_up.sequences * looked_up.ranks
     decode = looked_up.decode * behaviour.decode_factor
-    least = behaviour.prompt_host_s_a_layer * looked_up.num_layers
-    if behaviour.policy != "prefill_first":
-        least = np.maximum(least, decode)
+    least = decode if behaviour.policy != "prefill_first" else 0.0
     one, each, full = (
         np.maximum(curve * behaviour.prompt_factor, least) + host
         for curve in (looked_up.one_prompt, looked_up.prompt_each, looked_up.full)
     )
-    return replace(looked_up, behaviour=behaviour, decode=decode + host, one_prompt=one, prompt_each=each, full=full)
+    decode = decode + host
+    return replace(
+        looked_up,
+        behaviour=behaviour,
+        decode=decode,
+        one_prompt=one,
+        prompt_each=each,
+        full=full,
+        curves=np.stack([decode, one, each, full]),
+    )
 
 
 def accepted_tokens(drafted: int, acceptance: float | None) -> float:

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 PARTS = ("matmuls", "attention", "experts", "collectives", "passes")
 """The kinds of work that an iteration's time is told by."""
-COUNTED_ROWS: tuple[Rows, ...] = ("tokens", "prompt_tokens", "sampled")
+BLOCK_SCALES = 1.2
+"""Most that scales of blocks make an fp8 matmul slower: the tables of SGLang and TensorRT-LLM have 0.5 to 1.2 on H200
+and B200 (a few shapes more).  vLLM's (5 to 24 below 1,000 rows) is of a Triton kernel that its releases do not choose
+there: points of MiniMax-M2.5 were measured twice as fast as that table says, and agree with this bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Links:
         if domains == 1:
             return seconds
         times = 2 if work.operation == "all_reduce" else 1
-        share = moved / inside * times * (domains - 1) / domains
+        share: Array = moved / inside * times * (domains - 1) / domains
         return seconds + share / self.network_bytes_per_s + times * (domains - 1) * self.network_latency_s
 
 
@@ -100,6 +103,7 @@ class IterationTimes:
     ) -> None:
         self.operators, self.kernels = operators, kernels
         self._cache_format, self._links = cache_format, links
+        self._sends_to_experts = any(isinstance(work, ExpertExchange) for work, _ in operators.times)
         self._matmuls: dict[str, list[tuple[Matmul, int]]] = defaultdict(list)
         for work, count in operators.times:
             if isinstance(work, Matmul):
@@ -107,7 +111,8 @@ class IterationTimes:
 
     def seconds(self, batch: Batch) -> Array:
         """Device time of iterations, without what the host adds."""
-        return np.sum(list(self.parts(batch).values()), axis=0)
+        seconds: Array = np.sum(list(self.parts(batch).values()), axis=0)
+        return seconds
 
     def parts(self, batch: Batch) -> dict[str, Array]:
         """The same by kind of work (``PARTS``)."""
@@ -119,9 +124,7 @@ class IterationTimes:
                 case AttentionHeads() | LatentHeads():
                     parts["attention"] += count * self._attention_s(work, counted)
                 case RoutedExperts():
-                    tokens = counted.all_tokens
-                    seconds = self.kernels.experts_s(np.maximum(tokens, 1), work.experts, work.number_format)
-                    parts["experts"] += count * _where(tokens, seconds)
+                    parts["experts"] += count * self._experts_s(work, counted)
                 case Exchange() | ExpertExchange():
                     parts["collectives"] += count * self._exchange_s(work, counted)
                 case State():
@@ -164,9 +167,16 @@ class IterationTimes:
                 for values in zip(*((work.columns, work.inner, count) for work, count in works), strict=True)
             )
             rows = np.stack([counted.rows[work.rows].ravel() for work, _ in works])
-            seconds = self.kernels.matmul_s(np.maximum(rows, 1), columns[:, None], inner[:, None], number_format)
+            seconds = self._looked_up(np.maximum(rows, 1), columns[:, None], inner[:, None], number_format)
             total += (counts @ _where(rows, seconds)).reshape(total.shape)
         return total
+
+    def _looked_up(self, rows: Array, columns: Array, inner: Array, number_format: str) -> Array:
+        seconds = self.kernels.matmul_s(rows, columns, inner, number_format)
+        if number_format == "fp8_block":
+            plain = self.kernels.matmul_s(rows, columns, inner, "fp8")
+            seconds = np.minimum(seconds, BLOCK_SCALES * plain)
+        return seconds
 
     def _attention_s(self, work: AttentionHeads | LatentHeads, counted: _Counted) -> Array:
         cp, dcp = self.operators.layout.cp, self.operators.layout.dcp
@@ -182,23 +192,35 @@ class IterationTimes:
             decoded = kernels.decode_attention_s(sequences, context, _gathered(work, dcp), cache)
         return _where(counted.prompts * counted.prompt_tokens, read) / cp + _where(counted.sequences, decoded)
 
+    def _experts_s(self, work: RoutedExperts, counted: _Counted) -> Array:
+        tokens = counted.all_tokens
+        least = np.maximum(tokens, 1)
+        if not self._sends_to_experts:
+            return _where(tokens, self.kernels.experts_s(least, work.experts, work.number_format))
+        read, decoded = (
+            self.kernels.experts_s(least, work.experts, work.number_format, exchange=exchange)
+            for exchange in ("normal", "low_latency")
+        )
+        return _where(tokens, np.where(counted.all_prompt_tokens > 0, read, decoded))
+
     def _exchange_s(self, work: Exchange | ExpertExchange, counted: _Counted) -> Array:
         layout = self.operators.layout
         if isinstance(work, ExpertExchange):
             tokens = counted.rows["tokens"]
-            low_latency = bool(np.max(counted.all_prompt_tokens, initial=0.0) <= 0)
-            seconds = sum(
-                self.kernels.expert_exchange_s(
-                    phase, np.maximum(tokens, 1), work.experts, self._links.domain, low_latency=low_latency
-                )
-                for phase in ("dispatch", "combine")
-            )
-            return _where(tokens, np.asarray(seconds))
+            read, decoded = (self._sent_s(work, np.maximum(tokens, 1), low_latency=low) for low in (False, True))
+            return _where(tokens, np.where(counted.all_prompt_tokens > 0, read, decoded))
         rows = counted.rows[work.rows]
         if work.of_all_ranks:  # every rank's part is as large as the busiest one's: collectives are padded to it
             rows = rows * layout.attention_dp * layout.cp
         moved = np.maximum(rows, 1) * work.bytes_a_row
         return _where(rows, self._links.collective_s(self.kernels, work, moved))
+
+    def _sent_s(self, work: ExpertExchange, tokens: Array, *, low_latency: bool) -> Array:
+        dispatch, combine = (
+            self.kernels.expert_exchange_s(phase, tokens, work.experts, self._links.domain, low_latency=low_latency)
+            for phase in ("dispatch", "combine")
+        )
+        return dispatch + combine
 
     def _pass_s(self, counted: _Counted) -> Array:
         passes = [(work, count) for work, count in self.operators.times if isinstance(work, Pass)]

@@ -26,7 +26,7 @@ class LoadPoint:
     """Seconds to add to the curve's time to the first token, by percentile."""
     requests_per_s: float
     slower_s: float = 0.0
-    """Seconds to add to the curve's time of a further token."""
+    """Seconds to add to the curve's interval between two tokens."""
     saturated: bool = False
     """More arrives than is answered: waiting grows without end."""
 
@@ -61,11 +61,11 @@ def all_at_once(times: InstanceTimes, curve: InstanceCurve, requests: float, pla
     decoding by the other half.  The others come in at the rate of the closed loop; the last ones drain.
     """
     placed = max(min(requests, places, float(times.max_sequences)), 1.0)
-    rate, whole, own = (
+    rate, interval, own = (
         float(np.interp(placed, curve.loads, values))
-        for values in (curve.requests_per_s, curve.end_to_end_s[MEAN], curve.ttft_s[MEAN])
+        for values in (curve.requests_per_s, curve.interval_s, curve.ttft_s[MEAN])
     )
-    full = float(times.at(times.full, np.array([placed / times.lanes / 2]))[0])
+    decode, _, _, full = (float(values[0]) for values in times.all_at(np.array([placed / times.lanes])))
     read = max(placed * times.chunks / (times.ranks * times.prompts_at_once) * full - own, 0.0)
     last = max(requests - placed, 0.0) / rate
     later = max(requests - placed, 0.0) / requests
@@ -73,5 +73,5 @@ def all_at_once(times: InstanceTimes, curve: InstanceCurve, requests: float, pla
     for q in PERCENTILES:
         rank = q / 100 * requests
         waiting[q] = read * min(rank / placed, 1.0) + max(rank - placed, 0.0) / rate
-    slower = (1 - later) * read / 2 / max(times.passes, 1.0) if times.passes else 0.0
-    return LoadPoint(placed, waiting, requests / (last + read + whole), slower_s=slower)
+    slower = (1 - later) * (decode + read / 2 / times.passes - interval) if times.passes else 0.0
+    return LoadPoint(placed, waiting, requests / (last + own + read + times.passes * decode), slower_s=slower)

@@ -70,12 +70,16 @@ class DeviceMemory:
         return int(held * length) if held != float("inf") else 1 << 40
 
 
-def weight_bytes(model: ModelSpec, layout: InstanceLayout, formats: Formats) -> float:
-    """Bytes of weights of a device of the fullest stage."""
+def weight_bytes(model: ModelSpec, layout: InstanceLayout, formats: Formats, *, redundant_experts: int = 0) -> float:
+    """Bytes of weights of a device of the fullest stage, with copies of experts."""
     layers = _stage_layers(model, layout)
+    copies = 1 + redundant_experts / max(model.num_experts, 1)
     total = 0.0
     for kind, count in layers.items():
-        each = sum(_operator_bytes(operator, layout, formats) for operator in layer_operators(model, kind))
+        each = sum(
+            _operator_bytes(operator, layout, formats) * (copies if operator.shard.startswith("expert_") else 1.0)
+            for operator in layer_operators(model, kind)
+        )
         total += count * each
     ends = sum(_operator_bytes(o, layout, formats) for o in (*embedding_operators(model), *head_operators(model)))
     if layout.pp > 1:  # embedding and head are on different stages
@@ -106,7 +110,7 @@ def device_memory(
 ) -> DeviceMemory:
     """What the engine leaves to keys and values on a device of the group; the rule is ``Behaviour``'s."""
     layout, settings = group.layout, group.settings
-    weights = weight_bytes(model, layout, formats)
+    weights = weight_bytes(model, layout, formats, redundant_experts=settings.redundant_experts)
     limits = behaviour.limits(device_bytes)
     ranks = layout.attention_dp
     tokens = limits.max_num_batched_tokens

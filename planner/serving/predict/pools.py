@@ -113,7 +113,7 @@ class Pools:
         """
         wanted = np.asarray(loads, dtype=np.float64)
         if deployment.disaggregated:
-            return self._pools(traffic, deployment, wanted)
+            return self._pools(traffic, deployment, wanted, waves)
         group = deployment.groups[0]
         curve = self.curve(traffic, group, deployment.formats, np.maximum(wanted / group.num_instances, 1e-3), waves)
         if not curve.fits:
@@ -148,12 +148,12 @@ class Pools:
         times = self.instance_times(traffic, group, formats)
         return instance_curve(times, sizes, group.role, loads, places, waves=waves)
 
-    def _pools(self, traffic: Traffic, deployment: Deployment, wanted: Array) -> LoadCurve:
+    def _pools(self, traffic: Traffic, deployment: Deployment, wanted: Array, waves: float) -> LoadCurve:
         """Prefill and decode instances in one closed loop.
 
         Prompts queue for the next free of all prefill instances (wait ``t / 2c x u^sqrt(2c + 2) / (1 - u)`` of M/D/c at
         use ``u``, Sakasegawa 1977, at most all other requests' prompts), keys and values move, decode instances share
-        the requests evenly; Little's law over the three, by damped iteration.
+        the requests evenly; Little's law over the three, by damped iteration.  Of ``waves`` the first comes together.
         """
         prefill, decode = deployment.groups
         read = self.curve(traffic, prefill, deployment.formats, np.array([1.0, 4096.0]))
@@ -180,6 +180,8 @@ class Pools:
             decoding = np.maximum(decoding, np.interp(inside, run.loads, finish))
             rate = 0.5 * rate + 0.5 * np.minimum(wanted / (alone + wait + transfer + decoding), most)
         first = np.maximum(wanted / rate - decoding, alone + transfer)
+        together = np.maximum(alone + transfer + wanted / (2 * most), first)
+        first = first + (together - first) / waves
         return LoadCurve(True, "", wanted, rate, rate * tokens, first, decoding / max(tokens - 1, 1.0))
 
 

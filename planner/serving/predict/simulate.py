@@ -112,7 +112,7 @@ def _iteration(instance: _Instance, next_arrival: float) -> list[_Request]:
     read = _read(instance)
     if read:
         own_iteration = times.behaviour.policy == "prefill_first"
-        seconds = float(times.prompt_s(np.array([float(len(read))]), each)[0])
+        seconds = float(times.prompt_s(np.array([float(len(read))]), *times.all_at(each)[1:])[0])
         instance.now += seconds if own_iteration else max(seconds, decode)
         if not own_iteration:
             instance.passed += 1

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from planner.serving.predict.instance_times import InstanceTimes
 
 Array = NDArray[np.float64]
-_ROUNDS = 24
+_ROUNDS = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +74,25 @@ def closed_loop(
 
 def _inside(times: InstanceTimes, inside: Array) -> SteadyState:
     lanes, passes = times.lanes, times.passes
+    apart = times.behaviour.policy == "prefill_first"
     others = np.maximum(inside - 1, 0.0) / np.maximum(inside, 1.0)
-    first = times.at(times.prompt_each, inside / lanes)
-    decode = times.at(times.decode, inside / lanes) if passes else np.zeros_like(inside)
+    busy = inside > 1
+    decode, one, first, full = times.all_at(inside / lanes)
+    decode = decode * (passes > 0)
     interval, long, reading = decode, first, first * times.chunks
     wait = share = np.zeros_like(inside)
     rate = inside / (reading + passes * interval)
     for _ in range(_ROUNDS):
-        running = np.clip(rate * passes * interval, 0.0, inside)
-        each = running / lanes
-        if passes:
-            decode = times.at(times.decode, each)
+        decode, one, each, full = times.all_at(np.clip(rate * passes * interval, 0.0, inside) / lanes)
+        decode = decode * (passes > 0)
         chunks = rate * times.chunks * others / times.pipeline
         share = _share_with_prompts(chunks, decode, long)
         together = np.maximum(chunks * interval / np.maximum(share, 1e-12), 1.0)
-        long = 0.5 * (long + times.prompt_s(together, each))
-        extra = long if times.behaviour.policy == "prefill_first" else np.maximum(long - decode, 0.0)
+        long = 0.5 * (long + times.prompt_s(together, one, each, full))
+        extra = long if apart else np.maximum(long - decode, 0.0)
         interval = decode + share * extra
-        wait = times.behaviour.wait_iterations * interval * (inside > 1) + times.behaviour.request_s
-        reading = times.chunks * times.prompt_s(1 + chunks * interval, each)
+        wait = times.behaviour.wait_iterations * interval * busy + times.first_token_s
+        reading = times.chunks * times.prompt_s(1 + chunks * interval, one, each, full)
         rate = 0.5 * (rate + inside / np.maximum(wait + reading + passes * interval, 1e-12))
     running = np.clip(rate * passes * interval, 0.0, inside)
     return SteadyState(rate, running, interval, wait, reading, share, decode, long, inside)
@@ -108,7 +108,9 @@ def _with_waves(times: InstanceTimes, state: SteadyState, inside: Array, waves: 
     budget = times.ranks * times.prompts_at_once
     iterations = np.maximum(inside * times.chunks / budget, 1.0)
     whole = np.where(inside > 1, iterations * full, state.reading)
-    together = np.where(inside * times.chunks > budget, (whole + full) / 2, times.prompt_s(inside, inside * 0.0))
+    together = np.where(
+        inside * times.chunks > budget, (whole + full) / 2, times.prompt_s(inside, *times.all_at(inside * 0)[1:])
+    )
     first = np.maximum(together * np.where(iterations > 1, 1.0, times.chunks), state.reading) + state.wait
     later, interval, rate = state.ttft, state.interval, state.requests_per_s
     if alike and times.behaviour.policy == "prefill_first":
@@ -117,7 +119,7 @@ def _with_waves(times: InstanceTimes, state: SteadyState, inside: Array, waves: 
         interval = np.where(inside > 1, decode + whole / 2 / max(times.passes, 1.0), interval)
         rate = inside / (first + times.passes * interval)
     elif alike:
-        block = times.chunks * times.prompt_s(np.minimum(inside, budget), inside / times.lanes)
+        block = times.chunks * times.prompt_s(np.minimum(inside, budget), *times.all_at(inside / times.lanes)[1:])
         later = np.maximum(state.wait + block, state.ttft)
     share = 0.0 if waves == math.inf else 1 / max(waves, 1.0)
     seen = share * first + (1 - share) * later
@@ -131,7 +133,8 @@ def _share_with_prompts(chunks_per_s: Array, decode: Array, long: Array) -> Arra
     kinds, whose stationary share this is.
     """
     after_short, after_long = -np.expm1(-chunks_per_s * decode), -np.expm1(-chunks_per_s * long)
-    return after_short / np.maximum(1 - after_long + after_short, 1e-12)
+    share: Array = after_short / np.maximum(1 - after_long + after_short, 1e-12)
+    return share
 
 
 def prompts_only(times: InstanceTimes, loads: Array) -> SteadyState:
@@ -146,7 +149,7 @@ def prompts_only(times: InstanceTimes, loads: Array) -> SteadyState:
     seconds = np.where(read > ranks, deeper, single) * times.chunks
     rate = read / seconds
     queued = np.maximum(loads - read, 0.0) / rate
-    wait = queued + times.behaviour.request_s + 0.5 * seconds * (loads > 1)
+    wait = queued + times.first_token_s + 0.5 * seconds * (loads > 1)
     return SteadyState(rate, zero, zero, wait, seconds, zero + 1, zero, seconds, read)
 
 

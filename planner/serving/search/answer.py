@@ -8,12 +8,14 @@ from dataclasses import replace
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.serving.plan import PromiseCost, RankedDeployment, ServingPlan
 from planner.serving.problem import ServingProblem
-from planner.serving.search.amounts import request_amounts
+from planner.serving.search.amounts import model_amounts, request_amounts
 from planner.serving.search.contests import Goal
 from planner.serving.search.curves import Evaluator, Family, Limits, Refusal, limits_of
-from planner.serving.search.explain import traffic_changes, why, why_not_other_kind
+from planner.serving.search.explain import GIB, traffic_changes, why, why_not_other_kind
 from planner.serving.search.find import Found, Ranked, Space, search
+from planner.serving.search.layouts import ARITHMETIC
 from planner.serving.search.settling import settled
+from planner.serving.words import WEIGHT_BYTES
 
 UNITS: dict[Goal, str] = {
     "throughput": "output tokens a second and device of the cluster",
@@ -217,13 +219,28 @@ def _nothing(space: Space, found: Found, limits: Limits, goal: Goal) -> NoFeasib
                 relaxations=(f"ask for at most {rate:.3g} requests a second", "give more devices"),
                 pruned=space.refused(),
             )
-    reason = next(iter(space.refused()), "no layout has room")
     return NoFeasiblePlan(
-        f"no deployment of {space.problem.model.name} fits these {space.devices:,} devices: {reason}",
+        f"no deployment of {space.problem.model.name} fits these {space.devices:,} devices: {_lack(space)}",
         binding="memory",
         relaxations=("give more devices", "allow a smaller format with --weights", "ask for shorter requests"),
         pruned=space.refused(),
     )
+
+
+def _lack(space: Space) -> str:
+    """Why nothing runs: no layout as pinned, weights larger than all memory, or the commonest refusal."""
+    if all(not len(each.columns) for each in space.layouts.values()):
+        return "no layout is as pinned"
+    amounts, family = model_amounts(space.problem.model), space.families[0]
+    dense = (amounts.attention_weights + amounts.other_weights) * WEIGHT_BYTES[family.formats.weights]
+    weights = dense + amounts.expert_weights * WEIGHT_BYTES[family.formats.of_experts]
+    memory = space.devices * space.problem.cluster.pools[0].device.memory_bytes
+    if weights > 0.8 * memory:
+        return (
+            f"its matrices take {weights / GIB:,.0f} GiB in {family.formats.weights}, they have {memory / GIB:,.0f} GiB"
+        )
+    reasons = {reason: count for reason, count in space.refused().items() if reason not in ARITHMETIC}
+    return max(reasons, key=reasons.__getitem__, default="no layout has room")
 
 
 def _notes(space: Space, best: RankedDeployment) -> tuple[str, ...]:
@@ -236,6 +253,3 @@ def _notes(space: Space, best: RankedDeployment) -> tuple[str, ...]:
             f"{best.prediction.measured_share:.0%} of the predicted time rests on measured kernels of this device"
         )
     return tuple(notes)
-
-
-__all__ = ["Ranked", "answered", "goal_of", "in_unit"]

@@ -126,7 +126,7 @@ def _step_seconds(
     bandwidth = device.memory_bandwidth_bytes_per_s
     touched = distinct_experts(amounts, BATCHES) / max(amounts.num_experts, 1)
     parts = np.minimum(batches, pp)
-    met = np.interp((batches / pp).ravel(), BATCHES, touched).reshape(len(devices), -1)
+    met = np.interp((batches / pp).ravel(), BATCHES, touched).reshape(len(devices), len(BATCHES))
     dense_flops, expert_flops = _flops_of_a_token(amounts)
     dense = np.maximum(
         parts * dense_bytes[:, None] / bandwidth, batches * dense_flops / peak(device, shape.formats.weights) / devices

@@ -28,6 +28,12 @@ from profiles.cluster import Pool
 
 IntArray = NDArray[np.int64]
 FIELDS = ("tp", "attention_dp", "cp", "dcp", "pp", "ep")
+NO_TP, NO_EP = "tp does not divide the attention heads", "ep does not divide the experts"
+NO_CP = "cp splits prompts: prefill instances only"
+NO_ATTENTION_DP = "attention_dp without experts is what replicas are"
+NOT_PINNED = "not as pinned"
+ARITHMETIC = frozenset({NO_TP, NO_EP, NO_CP, NO_ATTENTION_DP, NOT_PINNED})
+"""Reasons of layouts that no engine is asked about."""
 LARGEST_REDUNDANCY = 0.25
 """Redundant experts, as part of the model's own; the largest published deployment has 32 of 256."""
 
@@ -80,22 +86,22 @@ def layouts_of(model: ModelSpec, pool: Pool, role: Role, pins: dict[str, int]) -
     for stage, pp in _stages(sizes, model.num_layers, pins):
         for tp in _divisors(stage):
             if any(heads % tp for heads, _ in amounts.heads):
-                refused["tp does not divide the attention heads"] += 1
+                refused[NO_TP] += 1
                 continue
             for cp in _divisors(stage // tp):
                 attention_dp = stage // tp // cp
                 if cp > 1 and role != "prefill":
-                    refused["cp splits prompts: prefill instances only"] += 1
+                    refused[NO_CP] += 1
                     continue
                 if attention_dp > 1 and not amounts.num_experts:
-                    refused["attention_dp without experts is what replicas are"] += 1
+                    refused[NO_ATTENTION_DP] += 1
                     continue
                 shares = _shares(tp, amounts.kv_heads, role)
                 for ep, redundant in _expert_shares(amounts.num_experts, stage, pool.devices_per_node, refused):
                     rows += [(tp, attention_dp, cp, dcp, pp, ep, redundant) for dcp in shares]
     kept = [row for row in rows if all(row[FIELDS.index(name)] == value for name, value in pins.items())]
     if len(kept) < len(rows):
-        refused["not as pinned"] += len(rows) - len(kept)
+        refused[NOT_PINNED] += len(rows) - len(kept)
     return Layouts(np.array(kept, dtype=np.int64).reshape(-1, len(FIELDS) + 1), dict(refused))
 
 
@@ -118,7 +124,7 @@ def _expert_shares(experts: int, stage: int, node: int, refused: Counter[str]) -
     for ep in _divisors(stage):
         redundant = -experts % ep
         if redundant and (ep <= node or redundant > LARGEST_REDUNDANCY * experts):
-            refused["ep does not divide the experts"] += 1
+            refused[NO_EP] += 1
             continue
         found.append((ep, redundant))
     return found

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from planner.backends.nemo.physics import NEMO
+from planner.backends.megatron_bridge.physics import RECIPES
+from planner.backends.nemo.physics import NEMO, NEMO_2_2
+from planner.backends.registry import software
 from planner.evidence.runs.bridge_recipes import (
     CAPTURED,
     LAYOUTS,
@@ -16,7 +18,7 @@ from planner.evidence.runs.bridge_recipes import (
     recipes,
     switches_of_row,
 )
-from planner.evidence.runs.prediction import map_rows
+from planner.evidence.runs.prediction import map_rows, predict_rows
 from planner.model.builtin import builtin_model
 from tests.accuracy_rows import rows_of
 
@@ -77,7 +79,7 @@ def test_what_a_row_says_itself_goes_first() -> None:
         {"notes": "NeMo container 24.07"},
         {"model": "llama3-70b"},
         {"device": "A100-SXM-80GB"},
-        {"ep": "16"},
+        {"model": "gpt-oss-120b", "ep": "16"},
         {"precision": "int8"},
     ],
 )
@@ -93,9 +95,42 @@ def test_no_backend_and_no_graphs_mean_all_to_all_and_eager() -> None:
     )
     switches = switches_of_row(row)
     assert switches is not None
-    traits = switches.applied(NEMO)
-    assert (traits.dispatch, traits.graphed) == ("expert", frozenset())
+    traits = switches.applied(RECIPES)
+    assert (traits.dispatch, switches.dispatcher, traits.graphed) == ("expert", "alltoall", frozenset())
     assert set(switches.recompute) == {"norm", "activation"}
+
+
+def test_degrees_of_no_recipe_take_what_all_of_the_release_agree_on() -> None:
+    row, other = rows_of(
+        {**note("25.09"), "model": "qwen3-235b-a22b", "tp": "2", "pp": "1", "vpp": "1", "num_devices": "64"},
+        {**note("26.06"), "model": "gpt-oss-120b", "ep": "16"},
+    )
+    switches = switches_of_row(row)
+    assert switches is not None
+    assert (switches.dispatcher, switches.graphs, switches.recompute) == ("alltoall", ("layer",), ())
+    assert switches_of_row(other) is None
+
+
+def test_rows_of_containers_with_bridge_are_of_that_back_end() -> None:
+    (run,), _ = map_rows(rows_of(note("26.04")))
+    asked = software(run.flavour.backend)
+    assert (asked.backend.name, asked.release.physics) == ("megatron-bridge", run.flavour.traits)
+    assert run.strategy.dispatcher == "hybridep"
+
+
+def test_experts_padded_to_their_capacity_count_nothing() -> None:
+    """Qwen3-235B of 25.09 on B200: 0.17 and 0.22 too slow with the launches of dropless experts."""
+    own = {**note("25.09"), "model": "qwen3-235b-a22b", "device": "B200", "num_devices": "64", "gbs": "1024"}
+    own |= {"pp": "8", "vpp": "2", "ep": "8", "dp": "8"}
+    dropless, padded = rows_of(own, {**own, "notes": f'{own["notes"]}; raw model "Qwen3_235B_a22B (tokendrop)"'})
+    (counted, uncounted), _ = predict_rows([dropless, padded])
+    assert uncounted.step_time_s < 0.97 * counted.step_time_s
+
+
+def test_recipes_capture_graphs_on_grace_hosts() -> None:
+    assert "attention" in RECIPES.on("gb200", "blackwell").graphed
+    assert RECIPES.on("b200-sxm-180gb", "blackwell") == RECIPES
+    assert not NEMO_2_2.on("gb200", "blackwell").graphed
 
 
 def test_every_word_of_the_table_is_known() -> None:

@@ -11,10 +11,11 @@ from planner.evidence.runs.described_traits import described_traits
 from planner.evidence.runs.flavours import FLAVOURS
 from planner.evidence.runs.prediction import Prediction, predict_rows
 from planner.evidence.runs.row_flavour import flavour_of_row
-from planner.evidence.runs.row_strategy import traits_of_row
+from planner.evidence.runs.row_strategy import traits_of_row, workload_of_row
 from planner.evidence.runs.software import FACTS, NOTHING_SAID, UNKNOWN_SPREAD, described
 from planner.evidence.runs.software_rules import library_rules, software_rules
 from planner.evidence.runs.truth import SOFTWARE_COLUMNS, read_truth
+from planner.question.training import EVERY_TARGET
 from tests.accuracy_rows import PLAIN, csv_text, rows_of
 
 NF4 = "QLoRA r=16 on q,k,v,o with frozen base NF4-4bit; HF SFTTrainer (fms-acceleration, FlashAttention-2)"
@@ -39,7 +40,8 @@ NF4 = "QLoRA r=16 on q,k,v,o with frozen base NF4-4bit; HF SFTTrainer (fms-accel
         ("NeMo 24.07 final; pretrain", "library", "nemo-2.1"),
         ('release v24.11.1; table "Grok 1 314b"', "library", "nemo-2.1"),
         ('release v25.02; table "Grok 1 314b"', "library", "nemo-2.2"),
-        ("NeMo container 25.09 NeMo Container", "library", "nemo"),
+        ("NeMo container 25.09 NeMo Container", "library", "megatron-bridge"),
+        ("NeMo container 25.04", "library", "nemo"),
         ("export CUDA_LAUNCH_BLOCKING=1", "launches", "blocking"),
     ],
 )
@@ -129,3 +131,17 @@ def _predicted(*changes: dict[str, str]) -> list[Prediction]:
 def _width(prediction: Prediction) -> float:
     low_s, high_s = prediction.interval_s
     return high_s / low_s
+
+
+@pytest.mark.parametrize(
+    ("notes", "targets"),
+    [
+        ("NeMo Framework Launcher examples; finetune LoRA", ("q", "k", "v")),
+        ("NeMo container 26.06 NeMo Container; LoRA Performance", ("q", "k", "v")),
+        ("NeMo 24.07 final; LoRA r=16 alpha=32 on attention (linear_qkv+linear_proj)", ("q", "k", "v", "o")),
+        ("HF Trainer, LoRA r=8", EVERY_TARGET),
+    ],
+)
+def test_recipes_of_nvidia_adapt_queries_keys_and_values(notes: str, targets: tuple[str, ...]) -> None:
+    (row,) = rows_of({"notes": notes})
+    assert workload_of_row(row, flavour_of_row(row)).trained.targets == targets

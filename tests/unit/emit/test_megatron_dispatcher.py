@@ -76,6 +76,13 @@ def test_deepep_has_eight_ranks_a_node_at_most() -> None:
     assert told == "DeepEP's ranks of a node are at most 8"
 
 
+@pytest.mark.parametrize(("nics", "told"), [("", None), ("infiniband", None), ("efa", "HybridEP beyond a node needs")])
+def test_hybridep_leaves_a_node_over_the_nics_that_deepep_needs(nics: str, told: str | None) -> None:
+    facts = given(ep=16, nics=nics)
+    answer = dispatcher_problem(replace(facts, strategy=replace(facts.strategy, dispatcher="hybridep")))
+    assert answer is told if told is None else told in (answer or "")
+
+
 def test_an_all_gather_is_not_overlapped() -> None:
     facts = given()
     gathered = replace(facts, strategy=replace(facts.strategy, dispatcher="allgather"))

@@ -59,8 +59,8 @@ def test_megatron_deals_whole_weights_out(optimizer: str, zero: int, replicate: 
     assert (refusals("megatron", optimizer, strategy) == []) is taken
 
 
-def test_bridge_keeps_whole_states_of_muon() -> None:
-    assert refusals("megatron-bridge", "muon", Strategy(dp_shard=8, zero_stage=1)) == ["megatron-bridge.X12"]
+def test_bridges_files_keep_whole_states_of_muon() -> None:
+    assert refusals("megatron-bridge", "muon", Strategy(dp_shard=8, zero_stage=1)) == ["megatron-bridge.M45"]
     assert refusals("megatron-bridge", "sgd", Strategy(dp_shard=8, zero_stage=1)) == []
 
 

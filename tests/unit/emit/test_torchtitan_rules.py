@@ -197,6 +197,13 @@ def test_the_toml_release_refuses_more(rule: str, strategy: Strategy, model: Mod
     assert f"torchtitan.{rule}" in {finding.rule for finding in violations_for(plan, "0.2.2")}
 
 
+def test_files_of_the_toml_release_say_no_float8() -> None:
+    work = Workload(global_batch_size=FSDP.global_batch_size, sequence_length=1024, precision="fp8")
+    plan = make_plan(FSDP, workload=work)
+    assert "torchtitan.M44" not in {finding.rule for finding in violations_for(plan, "0.3.0")}
+    assert "torchtitan.M44" in {finding.rule for finding in violations_for(plan, "0.2.2")}
+
+
 def test_rules_have_distinct_ids_and_sources() -> None:
     every = [(rule.id, rule.source) for rule in over_plans(TABLE)] + [(rule.id, rule.source) for rule in TOML_RULES]
     assert len({name for name, _ in every}) == len(every)

@@ -74,6 +74,8 @@ def test_fields_of_the_strategy(more: str, expected: dict[str, Any]) -> None:
         ("--tensor-model-parallel-size 4 --expert-tensor-parallel-size 1", {"etp": 1}),
         ("--expert-model-parallel-size 8", {"ep": 8, "etp": None}),
         ("--overlap-moe-expert-parallel-comm", {"overlap_ep": True}),
+        ("--optimizer muon", {"zero_stage": 0}),
+        ("--optimizer dist_muon", {"zero_stage": 1}),
         ("--moe-token-dispatcher-type alltoall", {"dispatcher": "alltoall"}),
         ("--moe-token-dispatcher-type flex", {"dispatcher": "deepep"}),
         ("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep", {"dispatcher": "hybridep"}),

@@ -15,10 +15,13 @@ from planner.backends.megatron_bridge.version import BRIDGE_VERSION
 from planner.backends.megatron_bridge.write import RECIPE_FILE, write
 from planner.errors import DocumentInvalid
 from planner.model.megatron_args import LaunchJob
-from planner.operations.launch_files import read_script
+from planner.operations.launch_files import read_script, script_strategy
 from planner.operations.said_script import SaidScript
-from planner.question.problem import Workload
+from planner.question.problem import Constraints, Problem, Workload
+from planner.search.estimate import backend_findings
 from planner.strategy.strategy import Strategy
+from planner.strategy.text import complete_strategy
+from profiles.catalogue.cluster_files import load_cluster
 from profiles.validation import FindingsInvalid
 from tests.plan_factory import make_plan
 from tests.unit.planner.bridge_recipe_files import ARGPARSE, ASSIGNED, ENVIRONMENT, FILES, PERFORMANCE, RecipeFile
@@ -194,6 +197,45 @@ def test_words_that_the_script_does_not_take_are_refused(tmp_path: Path) -> None
 def test_a_benchmark_without_a_device_type_asks_for_it(tmp_path: Path) -> None:
     with pytest.raises((DocumentInvalid, FindingsInvalid), match="asks for the device"):
         read(tmp_path, PERFORMANCE._replace(text=PERFORMANCE.text.replace("-g h100", "")))
+
+
+@pytest.mark.parametrize(
+    ("words", "fields", "workload", "dealt"),
+    [
+        ("-m kimi -mr kimi_k2 -ng 1024 -c bf16", {"zero_stage": 1}, {"optimizer": "muon"}, True),
+        (
+            "-m qwen -mr qwen3_30b_a3b -ng 16 -c fp8_cs",
+            {"ep": 16, "dispatcher": "hybridep"},
+            {"precision": "fp8"},
+            False,
+        ),
+        (
+            "-m deepseek -mr deepseek_v3 -ng 1024 -c fp8_sc",
+            {"overlap_grad_reduce": False, "overlap_param_gather": True},
+            {"fp8_recipe": "blockwise"},
+            False,
+        ),
+    ],
+)
+def test_recipes_of_the_release_are_runs_of_its_space(
+    tmp_path: Path, *, words: str, fields: dict[str, Any], workload: dict[str, Any], dealt: bool
+) -> None:
+    """They are estimated: no rule of the space refuses what NVIDIA measures."""
+    file = tmp_path / "launch.sh"
+    file.write_text(f"python scripts/performance/setup_experiment.py {words} -g h100\n", encoding="utf-8")
+    job = read_script(SaidScript(str(file)))
+    assert {name: job.strategy.get(name) for name in fields} == fields
+    assert {name: job.workload.get(name) for name in workload} == workload
+    assert any("dist_muon" in line for line in job.arguments.not_modelled) is dealt
+    devices = job.num_devices or 8
+    strategy, _ = complete_strategy(script_strategy(job), devices, job.workload["global_batch_size"])
+    asked = Problem(
+        model=job.model,
+        cluster=load_cluster("dgx-h100", devices),
+        workload=Workload.model_validate(job.workload),
+        constraints=Constraints(backends=("megatron-bridge",)),
+    )
+    assert backend_findings(asked, strategy, None, None, launched=True) == []
 
 
 def test_every_recipe_of_the_release_is_in_the_table() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,9 +17,11 @@ from planner.predict.collective import (
     FILL_BYTES,
     FILL_S,
     LINE_FRACTION,
+    MANY_GROUPS,
     PIPELINING,
     REDUCTION_GAIN,
     Collective,
+    Groups,
     collective_s,
     members_within,
     queued_latency_s,
@@ -192,3 +195,20 @@ def test_a_faster_link_never_takes_more_time(op: Collective, size: float, group:
 
     better = (level(INSIDE, gain if faster == "inside" else 1), level(OUTSIDE, gain if faster == "outside" else 1))
     assert _seconds(op, size, group, levels=better) <= _seconds(op, size, group) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("op", ["all_reduce", "all_gather"])
+@pytest.mark.parametrize("fraction", [0.0, 0.5])
+def test_groups_that_are_alike_have_the_rings_of_one_alone(op: Collective, fraction: float) -> None:
+    """To the bit, also of groups whose strides are no whole numbers."""
+    numbers = np.random.default_rng(5)
+    size = np.array([1.0, 2.0, 4.0, 8.0, 16.0])[numbers.integers(0, 5, MANY_GROUPS)]
+    stride = np.array([1.0, 2.0, 4.0, 8.0])[numbers.integers(0, 4, MANY_GROUPS)] + fraction
+    levels = (replace(INSIDE, in_network_reduction=True), OUTSIDE)
+    together = Groups(size, stride).rings(levels, op)
+    for at in range(0, MANY_GROUPS, 7):
+        alone = Groups(size[at : at + 1], stride[at : at + 1]).rings(levels, op)
+        pair = Groups(size[[at, at]], stride[[at, at]]).rings(levels, op)
+        for name in ("seconds_a_byte", "latency_s", "tree_latency_s"):
+            found = {getattr(together, name)[at], *getattr(alone, name), *getattr(pair, name)}
+            assert len(found) == 1

@@ -11,7 +11,7 @@ from planner.backends.registry import backend
 from planner.search.choices import virtual_stages
 from planner.search.chunk_choices import chunk_choices
 from planner.search.reliefs import relief_choices
-from planner.strategy.rows import TABLE_A_ROW, StrategyRows, distinct_rows, first_of_each
+from planner.strategy.rows import MANY_ROWS, TABLE_A_ROW, StrategyRows, distinct_rows, first_of_each
 from tests.declared_space import all_rows
 from tests.search_problems import random_problem
 
@@ -53,6 +53,17 @@ def test_where_each_distinct_row_comes_first(largest: int) -> None:
     assert [rows[first[at]] for at in index.tolist()] == rows
     by_table = largest**2 <= TABLE_A_ROW * 300
     assert by_table == (largest <= 30), "the cases cover the table and the sorts"
+
+
+@pytest.mark.parametrize("kinds", [2, 5, 40])
+def test_many_rows_of_a_few_large_values_are_found_by_their_ranks(kinds: int) -> None:
+    numbers = np.random.default_rng(kinds)
+    values = [numbers.choice(2**20, kinds, replace=False), np.arange(kinds) ** 3]
+    columns = [some[numbers.integers(0, kinds, MANY_ROWS)] for some in values]
+    first, index = first_of_each(columns)
+    _, by_numpy, back = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
+    assert first.tolist() == by_numpy.tolist()
+    assert index.tolist() == back.reshape(-1).tolist()
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,12 @@ def test_settings_behind_the_file_win() -> None:
     assert job.model.num_layers == 80
 
 
-def test_eight_bit_products() -> None:
-    assert toml("", 8, "--model.converters", "['float8']").workload["precision"] == "fp8"
+@pytest.mark.parametrize("said", ["['float8']", "float8", "quantize.linear.float8,other"])
+def test_eight_bit_products(said: str) -> None:
+    """As a list, and as the command line of 0.2.2 says one (config/manager.py:228)."""
+    job = toml("", 8, "--model.converters", said)
+    assert job.workload["precision"] == "fp8"
+    assert ("model.converters: other" in job.arguments.not_modelled) == ("other" in said)
 
 
 def test_layers_are_dealt_with_a_place_for_the_ends() -> None:

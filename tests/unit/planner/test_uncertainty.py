@@ -6,8 +6,10 @@ import math
 
 import pytest
 
+from planner.backends.accelerate.physics import ACCELERATE
 from planner.backends.nanotron.physics import NANOTRON
 from planner.backends.nemo.physics import NEMO
+from planner.predict.physics.host import HOST_SPREAD
 from planner.predict.physics.physics import EXPERTS_SPREAD, FEW_EXPERTS, FEW_EXPERTS_SPREAD, TUNED
 from planner.predict.uncertainty import (
     FAST_SIDE,
@@ -58,6 +60,15 @@ def test_many_small_experts_are_less_certain_than_a_few_wide_ones() -> None:
     assert dense is not None
     assert few == pytest.approx(math.hypot(dense, FEW_EXPERTS_SPREAD))
     assert many == pytest.approx(math.hypot(dense, EXPERTS_SPREAD))
+
+
+def test_a_host_that_no_studied_run_waited_for_has_its_own_spread() -> None:
+    waiting = {"compute": 6.0, "host": 4.0}
+    assert ACCELERATE.spread_at(8, experts=0, breakdown_s=waiting) == pytest.approx(
+        math.hypot(0.163, 0.4 * HOST_SPREAD)
+    )
+    assert ACCELERATE.spread_at(8, experts=0, breakdown_s=BREAKDOWN) == ACCELERATE.time_spread
+    assert NANOTRON.spread_at(8, experts=0, breakdown_s=waiting) == NANOTRON.time_spread
 
 
 def test_levels_are_points_of_the_normal_distribution() -> None:

@@ -28,6 +28,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"constraints": {"engines": ["tgi"]}}, "no engine 'tgi'"),
     ({"constraints": {"pins": {"zz": 2}}}, "zz cannot be pinned"),
     ({"constraints": {"pins": {"tp": True}}}, "a degree is a whole number"),
+    ({"constraints": {"pins": {"tp": 0}}}, "a degree is a whole number"),
     ({"traffic": {"input_tokens": {"mean": 200_000}, "output_tokens": {"mean": 100}}}, "longer than the 131,072"),
     ({"model": "t5-11b"}, "no decoder-only language model"),
 ]

@@ -160,6 +160,10 @@ def test_a_promise_that_nobody_keeps_is_named() -> None:
     with pytest.raises(NoFeasiblePlan, match="no deployment keeps tpot of 1e-05 s") as caught:
         answer(problem(promised=ServiceLevel(ttft_s=2.0, tpot_s=1e-5)))
     assert caught.value.binding == "tpot"
+    with pytest.raises(NoFeasiblePlan, match="no layout is as pinned"):
+        answer(problem(constraints=ServingConstraints(pins={"tp": 3})))
+    with pytest.raises(NoFeasiblePlan, match="its matrices take 376 GiB in fp8"):
+        answer(problem("llama-3.1-405b", 2))
     with pytest.raises(NoFeasiblePlan, match="answer at most"):
         answer(problem(traffic=TRAFFIC.model_copy(update={"requests_per_s": 1e4})))
 

@@ -912,6 +912,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/problems:bound": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Can a question have a plan, and how fast can it be at most?  Bounds of whole families, no search
+         * @description No plan is faster than `least_step_s`; with `may_fit: false` none fits.  The search finds how near one comes.
+         */
+        post: operations["bound_problem_v1_problems_bound_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/problems:check": {
         parameters: {
             query?: never;
@@ -1894,6 +1914,26 @@ export interface components {
             strategy?: {
                 [key: string]: unknown;
             } | null;
+        };
+        /**
+         * BackEndBound
+         * @description What the bounds say of one back-end.
+         */
+        BackEndBound: {
+            /** Backend */
+            backend: string;
+            /**
+             * Least Step S
+             * @description no strategy is faster; null = none fits, or unknown
+             */
+            least_step_s?: number | null;
+            /**
+             * May Fit
+             * @description false = no strategy fits; null = too many strategies to tell at once
+             */
+            may_fit: boolean | null;
+            /** Release */
+            release: string;
         };
         /**
          * BackEndListing
@@ -6930,6 +6970,33 @@ export interface components {
              */
             schema_version: 2;
             workload: components["schemas"]["Workload"];
+        };
+        /**
+         * ProblemBounds
+         * @description Whether a question can have a plan, and how fast one can be, without a search.
+         */
+        ProblemBounds: {
+            /**
+             * Backends
+             * @description those that can run the question, the fastest bound first
+             */
+            backends: components["schemas"]["BackEndBound"][];
+            /**
+             * Least Step S
+             * @description no plan is faster; null = none fits, or not told
+             */
+            least_step_s?: number | null;
+            /**
+             * May Fit
+             * @description false = no plan fits; true = the bounds allow one; null = not told
+             */
+            may_fit: boolean | null;
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
         };
         /**
          * ProblemCheck
@@ -17051,6 +17118,149 @@ export interface operations {
             };
             /** @description The time limit ended before any plan */
             504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    bound_problem_v1_problems_bound_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cluster": "dgx-h100",
+                 *       "devices": 8,
+                 *       "model": "llama-3.1-8b",
+                 *       "workload": {
+                 *         "global_batch_size": 64,
+                 *         "sequence_length": 4096
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Question"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemBounds"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,4 +1,3 @@
-import { symbol } from "d3-shape";
 import { memo, type PointerEvent } from "react";
 import { count } from "../lib/format";
 import styles from "./Agreement.module.css";
@@ -70,7 +69,7 @@ export function Agreement(props: Props) {
 
 function Frame({ scales, box, quantity, tickLabel, unit }: Props) {
   const { x, y } = scales;
-  const domain = x.domain() as [number, number];
+  const domain = x.domain();
   const [left, right] = [MARGIN.left, box.width - MARGIN.right];
   const bottom = box.height - MARGIN.bottom;
   return (
@@ -140,7 +139,7 @@ export function AgreementLegend({ looks }: { looks: readonly SeriesLook[] }) {
       {looks.map((look) => (
         <li key={look.name}>
           <svg width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true">
-            <path d={symbol(look.shape, AREA_PX2 * 1.4)() ?? ""} fill={look.colour} />
+            <path d={look.shape(AREA_PX2 * 1.4)} fill={look.colour} />
           </svg>
           <span>
             {look.name} ({count(look.n)})

@@ -12,6 +12,7 @@ import {
 } from "./curves";
 import { logTicks } from "./logTicks";
 import { nearest } from "./pareto";
+import { ticks } from "./scales";
 import { Marker, seriesLook } from "./series";
 
 interface Props {
@@ -39,7 +40,7 @@ export function CurvesChart(props: Props) {
   );
   const chosen = marks.find((each) => each.point.id === selected);
   const [low, high] = y.domain();
-  const ticks = logarithmic ? logTicks([low ?? 1, high ?? 10], 6) : y.ticks(5);
+  const lines = logarithmic ? logTicks([low, high], 6) : ticks(low, high, 5);
   const counts = [...new Set(marks.map((each) => each.point.x))];
   const press = (event: PointerEvent<SVGSVGElement>) => {
     const frame = event.currentTarget.getBoundingClientRect();
@@ -55,7 +56,7 @@ export function CurvesChart(props: Props) {
       height={height}
       onPointerDown={press}
     >
-      {ticks.map((tick) => (
+      {lines.map((tick) => (
         <g key={tick} transform={`translate(0 ${y(tick)})`}>
           <line x1={CURVES_MARGIN.left} x2={width - CURVES_MARGIN.right} className={styles.grid} />
           <text x={CURVES_MARGIN.left - 8} dy="0.32em" textAnchor="end">

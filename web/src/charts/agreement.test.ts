@@ -1,6 +1,6 @@
-import { symbolCircle, symbolSquare, symbolWye } from "d3-shape";
 import { describe, expect, it } from "vitest";
 import { agreementScales, bandPath, looksOf, MARGIN, marksPath, nearest, OTHER } from "./agreement";
+import { SHAPES, type Shape } from "./scales";
 
 const PAIRS = [
   { id: "a", measured: 1, predicted: 1.2, series: "one" },
@@ -17,14 +17,14 @@ describe("axes", () => {
 });
 
 describe("marks", () => {
-  it.each([symbolCircle, symbolSquare, symbolWye])("begin at their point, one shape a pair", (shape) => {
+  it.each(SHAPES)("begin at their point, one shape a pair", (shape) => {
     const path = marksPath(PAIRS, shape, scales);
     expect(path.match(/M/g)).toHaveLength(PAIRS.length);
     expect(path).not.toContain("NaN");
   });
   it("stand around their point", () => {
     const [x, y] = [scales.x(1), scales.y(1.2)];
-    const begin = /^M([\d.]+),([\d.]+)h6v6h-6Z$/.exec(marksPath(PAIRS.slice(0, 1), symbolSquare, scales));
+    const begin = /^M([\d.]+),([\d.]+)L/.exec(marksPath(PAIRS.slice(0, 1), SHAPES[2] as Shape, scales));
     expect(Number(begin?.[1])).toBeCloseTo(x - 3, 0);
     expect(Number(begin?.[2])).toBeCloseTo(y - 3, 0);
   });

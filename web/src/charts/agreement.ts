@@ -1,17 +1,6 @@
 /** Where does a pair of predicted and measured stand?  Two logarithmic axes with one domain: equal is the diagonal. */
 
-import { scaleLog } from "d3-scale";
-import {
-  type SymbolType,
-  symbol,
-  symbolCircle,
-  symbolCross,
-  symbolDiamond,
-  symbolSquare,
-  symbolStar,
-  symbolTriangle,
-  symbolWye,
-} from "d3-shape";
+import { SHAPES, type Shape, scaleLog } from "./scales";
 import type { Box } from "./steps";
 
 export interface Pair {
@@ -25,21 +14,12 @@ export interface SeriesLook {
   readonly name: string;
   readonly n: number;
   readonly colour: string;
-  readonly shape: SymbolType;
+  readonly shape: Shape;
 }
 
 export const MARGIN = { left: 76, right: 12, top: 10, bottom: 44 };
 export const OTHER = "other";
 export const AREA_PX2 = 36;
-const SHAPES = [
-  symbolCircle,
-  symbolTriangle,
-  symbolSquare,
-  symbolDiamond,
-  symbolCross,
-  symbolStar,
-  symbolWye,
-];
 
 /** A colour and a shape for each of the largest series; the rest is one, "other". */
 export function looksOf(names: Iterable<string>): SeriesLook[] {
@@ -52,7 +32,7 @@ export function looksOf(names: Iterable<string>): SeriesLook[] {
     name,
     n,
     colour: `var(--series-${name === OTHER ? 8 : place + 1})`,
-    shape: SHAPES[place] ?? symbolCircle,
+    shape: SHAPES[place % SHAPES.length] as Shape,
   });
   const looks = own.map(([name, n], place) => look(name, n, place));
   return rest > 0 ? [...looks, look(OTHER, rest, SHAPES.length - 1)] : looks;
@@ -64,7 +44,7 @@ export function agreementScales(pairs: readonly Pair[], { width, height }: Box) 
     low = Math.min(low, measured, predicted);
     high = Math.max(high, measured, predicted);
   }
-  const domain = [low / 1.3, high * 1.3];
+  const domain = [low / 1.3, high * 1.3] as const;
   return {
     x: scaleLog(domain, [MARGIN.left, width - MARGIN.right]),
     y: scaleLog(domain, [height - MARGIN.bottom, MARGIN.top]),
@@ -75,22 +55,21 @@ export type AgreementScales = ReturnType<typeof agreementScales>;
 
 /** Between so much too fast and so much too slow: `share` = 0.25 is -25 % to +25 %. */
 export function bandPath({ x, y }: AgreementScales, share: number): string {
-  const [low, high] = x.domain() as [number, number];
+  const [low, high] = x.domain();
   const line = (factor: number) => [low, high].map((at) => [x(at), y(at * factor)] as const);
   const corners = [...line(1 + share), ...line(1 - share).reverse()];
   return `M${corners.map(([a, b]) => `${a.toFixed(1)},${b.toFixed(1)}`).join("L")}Z`;
 }
 
 /** All marks of one look in one path: thousands of points stay a handful of elements. */
-export function marksPath(pairs: readonly Pair[], shape: SymbolType, { x, y }: AgreementScales): string {
-  const outline = symbol(shape, AREA_PX2)() ?? "";
-  const parts = outline.match(/[A-Za-z][^A-Za-z]*/g) ?? [];
+export function marksPath(pairs: readonly Pair[], shape: Shape, { x, y }: AgreementScales): string {
+  const parts = shape(AREA_PX2).match(/[A-Za-z][^A-Za-z]*/g) ?? [];
   return pairs
     .map((pair) => parts.map((part) => moved(part, x(pair.measured), y(pair.predicted))).join(""))
     .join("");
 }
 
-/** Relative commands (h, v) and Z stay as they are; the others of d3 (M, L, A) are absolute. */
+/** M, L and A end at a place; Z has none. */
 function moved(part: string, dx: number, dy: number): string {
   const [letter, numbers] = [part[0] ?? "", (part.slice(1).match(/-?[\d.]+/g) ?? []).map(Number)];
   const at = (value: number | undefined, by: number) => ((value ?? 0) + by).toFixed(1);

@@ -1,8 +1,6 @@
 /** How fast is a message of each size?  Logarithmic bytes, bandwidth from zero; where points lie, and which is next. */
 
-import { max, min } from "d3-array";
-import { scaleLinear, scaleLog } from "d3-scale";
-import { area, line } from "d3-shape";
+import { linePath, scaleLinear, scaleLog } from "./scales";
 
 export interface BandwidthPoint {
   readonly bytes: number;
@@ -27,9 +25,10 @@ export const BANDWIDTH_MARGIN = { left: 74, right: 14, top: 14, bottom: 42 };
 
 export function bandwidthScales(curves: readonly BandwidthCurve[], width: number, height: number) {
   const points = curves.flatMap((each) => each.points);
-  const low = Math.max(1, min(points, (each) => each.bytes) ?? 1);
-  const high = Math.max(low * 2, max(points, (each) => each.bytes) ?? 2);
-  const most = max(points, (each) => each.bandwidth_bytes_per_s) ?? 1;
+  const sizes = points.map((each) => each.bytes);
+  const low = sizes.length > 0 ? Math.max(1, Math.min(...sizes)) : 1;
+  const high = Math.max(low * 2, ...sizes);
+  const most = points.length > 0 ? Math.max(...points.map((each) => each.bandwidth_bytes_per_s)) : 1;
   return {
     x: scaleLog([low / 1.3, high * 1.3], [BANDWIDTH_MARGIN.left, width - BANDWIDTH_MARGIN.right]),
     y: scaleLinear([0, most * 1.1], [height - BANDWIDTH_MARGIN.bottom, BANDWIDTH_MARGIN.top]),
@@ -39,19 +38,17 @@ export function bandwidthScales(curves: readonly BandwidthCurve[], width: number
 export type BandwidthScales = ReturnType<typeof bandwidthScales>;
 
 export function bandwidthPath(curve: BandwidthCurve, { x, y }: BandwidthScales): string {
-  return line<BandwidthPoint>(
-    (each) => x(Math.max(1, each.bytes)),
-    (each) => y(each.bandwidth_bytes_per_s),
-  )(curve.points) as string;
+  return linePath(curve.points.map((each) => [x(Math.max(1, each.bytes)), y(each.bandwidth_bytes_per_s)]));
 }
 
 /** The interval around a curve; the picture ends above where it would leave it. */
 export function intervalPath(curve: BandwidthCurve, { x, y }: BandwidthScales): string {
-  const [, top = Number.POSITIVE_INFINITY] = y.domain();
-  return area<BandwidthPoint>()
-    .x((each) => x(Math.max(1, each.bytes)))
-    .y0((each) => y(each.bandwidth_bytes_per_s / curve.factor))
-    .y1((each) => y(Math.min(top, each.bandwidth_bytes_per_s * curve.factor)))(curve.points) as string;
+  const [, top] = y.domain();
+  const edge = (factor: number) =>
+    curve.points.map(
+      (each) => [x(Math.max(1, each.bytes)), y(Math.min(top, each.bandwidth_bytes_per_s * factor))] as const,
+    );
+  return `${linePath([...edge(curve.factor), ...edge(1 / curve.factor).reverse()])}Z`;
 }
 
 /** 1 KiB, 32 KiB, ... : powers of 2^2, 2^5 or 2^10, as many as there is room for. */

@@ -1,6 +1,6 @@
 /** Which way did each part change, and how much?  Bars from a common zero: left is less, right is more. */
 
-import { scaleLinear } from "d3-scale";
+import { scaleLinear } from "./scales";
 
 export interface Change {
   readonly name: string;

@@ -1,8 +1,6 @@
 /** How do quantities of several series grow with devices?  Logarithmic devices; logarithmic or linear quantity. */
 
-import { max, min } from "d3-array";
-import { scaleLinear, scaleLog } from "d3-scale";
-import { line } from "d3-shape";
+import { linePath, scaleLinear, scaleLog } from "./scales";
 
 export interface CurvePoint {
   readonly id: string;
@@ -28,13 +26,16 @@ export const CURVES_MARGIN = { left: 62, right: 14, top: 12, bottom: 44 };
 /** Height of the strip under the curves where points without a value stand. */
 export const STRIP_PX = 16;
 
+const ends = (values: readonly number[]): readonly [number, number] =>
+  values.length > 0 ? [Math.min(...values), Math.max(...values)] : [1, 2];
+
 export function curveScales(curves: readonly Curve[], logarithmic: boolean, { width, height }: CurvesBox) {
   const points = curves.flatMap((each) => each.points);
   const known = points.flatMap((each) => (each.y === null ? [] : [each.y]));
-  const [low, high] = [min(points, (each) => each.x) ?? 1, max(points, (each) => each.x) ?? 2];
-  const [least, most] = [min(known) ?? 1, max(known) ?? 2];
+  const [low, high] = ends(points.map((each) => each.x));
+  const [least, most] = ends(known);
   const floor = height - CURVES_MARGIN.bottom - STRIP_PX;
-  const range = [floor, CURVES_MARGIN.top];
+  const range = [floor, CURVES_MARGIN.top] as const;
   const room = (most - least) * 0.1 || most * 0.1 || 1;
   const x = scaleLog([low / 1.12, high * 1.12], [CURVES_MARGIN.left, width - CURVES_MARGIN.right]);
   const y = logarithmic
@@ -47,10 +48,7 @@ export type CurveScales = ReturnType<typeof curveScales>;
 
 /** The line through the points that have a value. */
 export function curvePath(points: readonly CurvePoint[], { x, y }: CurveScales): string {
-  const known = points.flatMap((each) =>
-    each.y === null ? [] : [[x(each.x), y(each.y)] as [number, number]],
-  );
-  return line()(known) ?? "";
+  return linePath(points.flatMap((each) => (each.y === null ? [] : [[x(each.x), y(each.y)] as const])));
 }
 
 /** As if each device added as much as those of the smallest count: from the first known point to the last. */

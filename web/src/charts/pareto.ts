@@ -4,7 +4,7 @@
  * Choices far beyond the limit would press all others into a corner: they stand on the upper edge, marked as beyond it.
  */
 
-import { scaleLinear } from "d3-scale";
+import { scaleLinear } from "./scales";
 
 export interface ChoicePoint {
   readonly id: string;

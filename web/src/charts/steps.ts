@@ -1,7 +1,6 @@
 /** How does a value stand over time?  Until it changes it stays: a line of steps. */
 
-import { scaleLinear } from "d3-scale";
-import { curveStepAfter, line } from "d3-shape";
+import { scaleLinear } from "./scales";
 
 export interface Reading {
   /** Seconds since the beginning. */
@@ -34,9 +33,8 @@ export function stepPath(
 ): string {
   const last = readings.at(-1);
   if (!last) return "";
-  const path = line<Reading>()
-    .x((each) => scales.x(each.at_s))
-    .y((each) => scales.y(each.value))
-    .curve(curveStepAfter);
-  return path([...readings, { at_s: end_s, value: last.value }]) ?? "";
+  const [first, ...rest] = [...readings, { at_s: end_s, value: last.value }].map(
+    (each) => [scales.x(each.at_s), scales.y(each.value)] as const,
+  );
+  return first ? `M${first[0]},${first[1]}${rest.map(([x, y]) => `H${x}V${y}`).join("")}` : "";
 }

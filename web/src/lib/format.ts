@@ -195,6 +195,11 @@ export function change(value: Maybe, fraction = 1): string {
     : text.replace(/^\u2212(0\.?0*\u00a0)/, "$1");
 }
 
+/** A difference of two shares: +3.7 points. */
+export function points(value: Maybe): string {
+  return withPlus(value, known(value) ? withUnit(fixed(value * 100, 1), "points") : NONE);
+}
+
 /** What is more or less, with its sign: +1.20 s, −340 ms, 0 s. */
 export function secondsChange(value: Maybe): string {
   return withPlus(value, seconds(value, 3));

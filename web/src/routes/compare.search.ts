@@ -15,6 +15,8 @@ export const readCompareSearch = searchReader({
   prices: texts(MOST_CLUSTERS),
   /** As on the page of a new plan. */
   backend: text(),
+  /** How many are to be trained: gives days and money. */
+  tokens: text("", 20),
   counts: text("8,16,32,64,128,256"),
   /** Seconds that each cluster may take. */
   budget: integer(10, 1, 60),

@@ -2,14 +2,16 @@ import { useQueries } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { ApiProblem, type Finding } from "../api/problem";
 import { throughputQuery } from "../api/queries/throughput";
+import { Button } from "../components/Button";
 import { PageHead } from "../components/PageHead";
 import { ProblemNotice } from "../components/ProblemNotice";
 import { useKeys } from "../lib/keys";
+import { saveFile } from "../lib/save";
 import { useSettled } from "../lib/settled";
 import styles from "./compare/Compare.module.css";
 import { CompareForm } from "./compare/CompareForm";
 import { CompareTable } from "./compare/CompareTable";
-import { rowsOf } from "./compare/curves";
+import { rowsOf, tokensOf } from "./compare/curves";
 import { QuantityFigures } from "./compare/QuantityFigures";
 import { clustersOf, questionsOf } from "./compare/questions";
 import { type CompareSearch, readCompareSearch } from "./compare.search";
@@ -27,8 +29,11 @@ export function Compare() {
       replace: true,
       resetScroll: false,
     });
-  const { point: _looked, ...asked } = search;
-  const settled = JSON.parse(useSettled(JSON.stringify(asked), ASK_AFTER_MS)) as CompareSearch;
+  const { point: _looked, tokens: _budget, ...asked } = search;
+  const settled = JSON.parse(useSettled(JSON.stringify(asked), ASK_AFTER_MS)) as Omit<
+    CompareSearch,
+    "point" | "tokens"
+  >;
   const questions = questionsOf(settled);
   const answers = useQueries({ queries: questions.map((each) => throughputQuery(each.body)) });
   const rows = questions.flatMap(({ cluster }, index) => rowsOf(cluster, answers[index]?.data ?? []));
@@ -53,7 +58,11 @@ export function Compare() {
   const select = (point: string) => write({ point });
   return (
     <div className={styles.screen}>
-      <PageHead title="Compare clusters" />
+      <PageHead title="Compare clusters">
+        <Button disabled={rows.length === 0 || waiting.length > 0} onClick={() => void saveReport(search)}>
+          Save as HTML
+        </Button>
+      </PageHead>
       <CompareForm search={search} write={write} findings={distinct(findings)} />
       {unplaced && (
         <ProblemNotice error={unplaced} onRetry={() => answers.forEach((each) => void each.refetch())} />
@@ -62,9 +71,26 @@ export function Compare() {
         {waiting.length > 0 ? `Planning on ${waiting.join(", ")}\u2026` : undecidedWords(rows)}
       </p>
       <QuantityFigures {...picture} onSelect={select} />
-      <CompareTable {...picture} onSelect={select} />
+      <CompareTable {...picture} tokens={tokensOf(search.tokens)} onSelect={select} />
     </div>
   );
+}
+
+/** What is shown, as one file. */
+async function saveReport(search: CompareSearch): Promise<void> {
+  const { pageFile } = await import("../lib/pageFile");
+  const main = document.getElementById("main");
+  if (!main) return;
+  const title = `${search.model} on ${clustersOf(search).join(", ")}`;
+  const asked = [
+    ["global batch", search.batch],
+    ["sequence", search.seq],
+    ["precision", search.precision],
+    ["back-end", search.backend || "all that train on the devices"],
+    ["prices a device-hour", search.prices.join(", ") || "none"],
+    ["tokens to train", search.tokens || "not said"],
+  ] as const;
+  saveFile(`compare-${search.model}.html`, pageFile(main, title, asked));
 }
 
 /** The same refusal comes once for each cluster. */

@@ -1,11 +1,11 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { lazy, Suspense, useEffect } from "react";
 import { useJobEvents } from "../api/jobEvents";
 import { ApiProblem } from "../api/problem";
 import { cancelJob, hasEnded, type JobRecord, jobQuery } from "../api/queries/jobs";
 import { Button } from "../components/Button";
-import { Infeasible } from "../components/Infeasible";
+import { hintsOf, Infeasible } from "../components/Infeasible";
 import { Loading } from "../components/Loading";
 import { PageHead } from "../components/PageHead";
 import { ProblemNotice } from "../components/ProblemNotice";
@@ -13,6 +13,9 @@ import { count, moment, percent, plural, seconds } from "../lib/format";
 import styles from "./job/Job.module.css";
 import { JobState } from "./job/JobState";
 import { ProgressFigure } from "./job/ProgressFigure";
+
+/** Shown where no plan fits. */
+const TypedWaysOut = lazy(async () => ({ default: (await import("./job/TypedWaysOut")).TypedWaysOut }));
 
 /** One search while it runs and after: the best plan so far, the bound, and what came of it. */
 export function Job() {
@@ -139,7 +142,18 @@ function Outcome({ job }: { job: JobRecord }) {
   );
   return (
     <>
-      {job.result_kind === "infeasible" ? <Infeasible error={error} /> : <ProblemNotice error={error} />}
+      {job.result_kind === "infeasible" ? (
+        <Infeasible
+          error={error}
+          ways={
+            <Suspense fallback={null}>
+              <TypedWaysOut job={job} hints={hintsOf(error)} />
+            </Suspense>
+          }
+        />
+      ) : (
+        <ProblemNotice error={error} />
+      )}
       {back}
     </>
   );

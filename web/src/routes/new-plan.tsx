@@ -1,10 +1,10 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, lazy, Suspense, useMemo } from "react";
+import { type FormEvent, lazy, Suspense, useId, useMemo } from "react";
 import { ApiProblem } from "../api/problem";
-import { problemCheckQuery } from "../api/queries/questions";
+import { problemBoundsQuery, problemCheckQuery } from "../api/queries/questions";
 import { Button } from "../components/Button";
-import { Infeasible, isInfeasible } from "../components/Infeasible";
+import { hintsOf, Infeasible, isInfeasible } from "../components/Infeasible";
 import { Loading } from "../components/Loading";
 import { ProblemNotice } from "../components/ProblemNotice";
 import { useSettled } from "../lib/settled";
@@ -24,13 +24,21 @@ import { WorkloadFields } from "./new-plan/WorkloadFields";
 
 /** Shown once a script was dropped: its code may come after the first view. */
 const ScriptPanel = lazy(async () => ({ default: (await import("./new-plan/ScriptPanel")).ScriptPanel }));
+const WaysOut = lazy(async () => ({ default: (await import("./new-plan/WaysOut")).WaysOut }));
 const CHECK_AFTER_MS = 200;
 
 /** Ask for a plan: model, cluster, workload; what is wrong is said while it is typed. */
 export function NewPlan() {
   const { draft, documents, safe, change } = useDraft(useSearch({ from: "/" }));
   const question = useMemo(() => questionOf(draft, documents), [draft, documents]);
-  const check = useQuery(problemCheckQuery(checkable(useSettled(question, CHECK_AFTER_MS))));
+  const settled = useSettled(question, CHECK_AFTER_MS);
+  const check = useQuery(problemCheckQuery(checkable(settled)));
+  // Findings of a question that was typed before do not count against this one.
+  const isChecked = settled === question && check.isSuccess && !check.isPlaceholderData;
+  const bounds = useQuery({
+    ...problemBoundsQuery(checkable(settled)),
+    enabled: isChecked && check.data.ok,
+  });
   const asking = useAsking(question);
   const refused = asking.error instanceof ApiProblem ? (asking.error.problem.errors ?? []) : [];
   const findings = placed([...(check.data?.findings ?? []), ...refused]);
@@ -41,9 +49,13 @@ export function NewPlan() {
   };
   const script = useScript(draft, documents, edit);
   const files = useFiles(edit, script.open);
+  const blocked =
+    files.faults.length > 0 ? "A file was not taken: open another one, or go on without it." : undefined;
+  const canAsk = blocked === undefined && !(isChecked && !check.data.ok) && !asking.isPending;
+  const verdictId = useId();
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    asking.mutate();
+    if (canAsk) asking.mutate();
   };
   const fields = { draft, documents, change: edit, findings, openFiles: files.openFiles };
   return (
@@ -71,26 +83,51 @@ export function NewPlan() {
       )}
       <form onSubmit={submit} className={styles.form} noValidate>
         <div className={styles.column}>
+          {files.faults.length > 0 && (
+            <div role="alert" className={styles.fileError}>
+              {files.faults.map((fault) => (
+                <p key={fault}>{fault}</p>
+              ))}
+              <Button onClick={files.forgive}>Go on without it</Button>
+            </div>
+          )}
           <ModelField {...fields} />
           <ClusterField {...fields} />
         </div>
         <WorkloadFields {...fields} />
         <LimitFields {...fields} />
-        {files.faults.length > 0 && (
-          <div role="alert" className={styles.fileError}>
-            {files.faults.map((fault) => (
-              <p key={fault}>{fault}</p>
-            ))}
-          </div>
-        )}
         <div className={styles.submit}>
-          <Button type="submit" look="primary" disabled={asking.isPending}>
+          <Button type="submit" look="primary" disabled={!canAsk} aria-describedby={verdictId}>
             {asking.isPending ? "Asking\u2026" : "Plan"}
           </Button>
-          <Verdict check={check} findings={findings.rest} safe={safe} />
+          <Verdict
+            id={verdictId}
+            check={check}
+            bounds={isChecked ? bounds.data : undefined}
+            findings={findings.rest}
+            blocked={blocked}
+            safe={safe}
+          />
         </div>
       </form>
-      {asking.error && <Refusal error={asking.error} shownElsewhere={findings.placed} />}
+      {asking.error &&
+        (isInfeasible(asking.error) ? (
+          <Infeasible
+            error={asking.error}
+            ways={
+              <Suspense fallback={null}>
+                <WaysOut
+                  hints={hintsOf(asking.error)}
+                  draft={draft}
+                  documents={documents}
+                  onChoose={(way) => edit(way.change)}
+                />
+              </Suspense>
+            }
+          />
+        ) : (
+          <ProblemNotice error={asking.error} shownElsewhere={findings.placed} />
+        ))}
     </div>
   );
 }
@@ -105,12 +142,4 @@ function useAsking(question: Parameters<typeof askForPlan>[0]) {
         ? navigate({ to: "/plans/$planId", params: { planId: asked.plan } })
         : navigate({ to: "/jobs/$jobId", params: { jobId: asked.job }, search: { follow: true } }),
   });
-}
-
-function Refusal({ error, shownElsewhere }: Parameters<typeof ProblemNotice>[0]) {
-  return isInfeasible(error) ? (
-    <Infeasible error={error} />
-  ) : (
-    <ProblemNotice error={error} shownElsewhere={shownElsewhere} />
-  );
 }

@@ -7,7 +7,7 @@ import { useKeys } from "../lib/keys";
 import { Headline } from "./plan/Headline";
 import styles from "./plan/Plan.module.css";
 import { PlanTabs } from "./plan/PlanTabs";
-import { TABS, useTabNavigation } from "./plan/tabs";
+import { keysOfTab, TABS, useTabNavigation } from "./plan/tabs";
 
 /** As high as the headline is, which breaks into more lines where there is less room: what stands below stays there. */
 const HEADLINE_HEIGHT = "max(278px, 812px - 35vw)";
@@ -19,7 +19,7 @@ export function PlanScreen() {
   const open = useTabNavigation(planId);
   useKeys(
     TABS.map((tab, index) => ({
-      keys: String(index + 1),
+      keys: keysOfTab(index),
       does: tab.label,
       group: "Plan",
       run: () => open(index),

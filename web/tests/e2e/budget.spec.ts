@@ -21,6 +21,7 @@ const SCREENS = [
   ["What-if", "/plans/dense/what-if"],
   ["Sensitivity", "/plans/dense/sensitivity"],
   ["Files", "/plans/dense/files"],
+  ["Diagnose", "/plans/dense/diagnose"],
   ["Diff", "/diff/dense/dense-wide"],
   ["Jobs", "/jobs"],
   ["Compare", "/compare"],

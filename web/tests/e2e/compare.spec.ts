@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { looksAt } from "./looks";
 import { expect, expectAccessible, expectNoSidewaysScroll, inTheme, picture, test } from "./screen";
 
@@ -60,3 +61,27 @@ for (const { theme, width } of looksAt("compare")) {
     await picture(page, `compare-${width}-${theme}`);
   });
 }
+
+test("a budget of tokens gives days and money, and all of it leaves as files", async ({ page }) => {
+  const asked = 'counts=64&clusters=["dgx-h100"]&prices=["dgx-h100=2.5"]&tokens=15e12';
+  await page.goto(`/compare?model=llama-3.1-70b&batch=512&seq=8192&${asked}`);
+  const table = page.getByRole("table", { name: /fastest plan found/ });
+  await expect(table.getByRole("columnheader", { name: "Days" })).toBeVisible();
+  const row = table.getByRole("row", { name: /dgx-h100 × 64/ });
+  await expect(row).toContainText(/\$\d,\d{3},\d{3}/);
+  const saved = async (name: string): Promise<string> => {
+    const file = page.waitForEvent("download");
+    await page.getByRole("button", { name }).first().click();
+    const path = await (await file).path();
+    return readFileSync(path, "latin1");
+  };
+  const report = await saved("Save as HTML");
+  expect(report).toContain("llama-3.1-70b on dgx-h100");
+  expect(report).toContain(
+    ((await row.getByRole("cell").nth(2).textContent()) ?? "").replaceAll("\u00a0", "\u00c2\u00a0"),
+  );
+  expect(report).not.toContain("var(--");
+  await page.getByText("Show data").first().click();
+  expect(await saved("Save as SVG")).toMatch(/^<svg[^>]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
+  expect(await saved("Save as PNG")).toContain("PNG");
+});

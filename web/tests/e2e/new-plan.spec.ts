@@ -12,7 +12,7 @@ import {
 
 test("a question is planned, and becomes a plan", async ({ page }) => {
   await page.goto("/?model=llama-3.1-8b&devices=8&batch=64&seq=4096");
-  await expect(page.getByText(/legal\.$/)).toBeVisible();
+  await expect(page.getByText(/parameters on \d+ devices/)).toBeVisible();
   await page.getByRole("button", { name: "Plan", exact: true }).click();
   await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(/llama-3\.1-8b on 8/);
@@ -45,7 +45,7 @@ test("an answer that comes before the address is written is not left again", asy
   const asked = { ...known, workload: { global_batch_size: 48, sequence_length: 2048 } };
   expect((await request.post("/v1/plans", { data: asked })).ok()).toBe(true);
   await page.goto("/?model=llama-3.1-8b&devices=8&batch=4&seq=2048&profile=none");
-  await expect(page.getByText(/legal\.$/)).toBeVisible();
+  await expect(page.getByText(/parameters on \d+ devices/)).toBeVisible();
   // The plan's screen is on its way while the draft would be written into the address.
   await slowScript(page, "plan", 1000);
   await page.getByLabel("Global batch size").fill("48");
@@ -59,6 +59,14 @@ test("what is wrong stands beside its field, with what repairs it", async ({ pag
   await page.getByLabel("Devices").fill("63");
   await expect(page.getByLabel("Devices")).toHaveAttribute("aria-invalid", "true");
   await expect(page.getByText(/use devices 56 or 64/)).toBeVisible();
+  const plan = page.getByRole("button", { name: "Plan", exact: true });
+  await expect(plan).toBeDisabled();
+  await expect(plan).toHaveAccessibleDescription(/1 finding to repair first/);
+  await page.getByLabel("Devices").fill("2");
+  await expect(page.getByText("nothing fits")).toBeVisible();
+  await page.getByLabel("Devices").fill("64");
+  await expect(page.getByText(/no plan is faster than 5\d\.\d+\ss a step/)).toBeVisible();
+  await expect(plan).toBeEnabled();
   await page.getByLabel("Sequence length").fill("many");
   await expect(page.getByLabel("Sequence length")).toHaveAttribute("aria-invalid", "true");
 });
@@ -180,7 +188,7 @@ test("a dropped config.json is the model, also after a reload", async ({ page })
   await page.goto("/?devices=8&batch=64&seq=2048");
   await drop(page, "config.json", JSON.stringify(CONFIG));
   await expect(page.getByLabel("Model file")).toHaveText("config.json");
-  await expect(page.getByText(/parameters on 8 devices: legal\.$/)).toBeVisible();
+  await expect(page.getByText(/parameters on 8 devices/)).toBeVisible();
   await page.reload();
   await expect(page.getByLabel("Model file")).toHaveText("config.json");
   await page.getByRole("button", { name: "Plan", exact: true }).click();
@@ -222,6 +230,11 @@ test("a document with a mistake in it is refused with the reason", async ({ page
   await page.goto("/");
   await drop(page, "broken.json", "{");
   await expect(page.getByRole("alert")).toContainText("broken.json is no JSON");
+  // The model that was chosen before is not planned in its place.
+  const plan = page.getByRole("button", { name: "Plan", exact: true });
+  await expect(plan).toBeDisabled();
+  await page.getByRole("button", { name: "Go on without it" }).click();
+  await expect(plan).toBeEnabled();
 });
 
 test("a link to a question with a file says that the file is missing here", async ({ page }) => {
@@ -239,7 +252,7 @@ test("the figures of a cluster are changed, with units, and checked beside them"
   await expectAccessible(page);
   await picture(page, "cluster-editor");
   await page.getByLabel("NIC bandwidth, one way").fill("100 Gbit/s");
-  await expect(page.getByText(/on 16 devices: legal\.$/)).toBeVisible();
+  await expect(page.getByText(/parameters on 16 devices/)).toBeVisible();
   await page.getByText("The whole document").click();
   const text = page.getByLabel("Cluster document (JSON)");
   await expect(text).toHaveValue(/"nic_bandwidth_bytes_per_s": "100 Gbit\/s"/);

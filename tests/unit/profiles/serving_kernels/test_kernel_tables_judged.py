@@ -9,6 +9,7 @@ from benchmarks.kernel_tables import log_errors
 from profiles.errors import NotFound
 from profiles.importers.aiconfigurator.installed import package_version
 from profiles.serving_kernels import rates_of_system, shipped, wheel
+from profiles.serving_kernels.build import MOST_LOST
 from tests.sampling import drawn
 
 CASES = [
@@ -17,11 +18,9 @@ CASES = [
     for place in ("vllm", "sglang", "tensorrt-llm")
     for kernel in ("matmul", "prefill", "decode", "experts", "latent_decode", "collective")
 ]
-MOST_MEDIAN = {"matmul": 0.06, "experts": 0.06, "collective": 0.08}
-"""Median of |predicted / measured - 1| of rows of the shipped tables, and of rows left out; else 5 %."""
 
 
-@pytest.mark.parametrize(("system", "place", "kernel"), drawn(CASES, 2, kept=(("a100_sxm", "vllm", "matmul"),)))
+@pytest.mark.parametrize(("system", "place", "kernel"), drawn(CASES, 1))
 def test_rows_come_back(system: str, place: str, kernel: str) -> None:
     try:
         package_version()
@@ -33,4 +32,4 @@ def test_rows_come_back(system: str, place: str, kernel: str) -> None:
         table = shipped.table(system, place, key)
         assert table is not None
         some = rows.chosen(slice(0, None, -(-len(rows.logs) // 2000)))
-        assert np.median(np.abs(log_errors(table, some))) < MOST_MEDIAN.get(kernel, 0.05), key
+        assert np.median(np.abs(log_errors(table, some))) < MOST_LOST, key

@@ -1,6 +1,6 @@
 /** Where do the bars of a tornado stand?  One row a lever, the widest first, all on one scale around no change. */
 
-import { scaleLinear } from "d3-scale";
+import { scaleLinear } from "../scales";
 
 export interface TornadoPoint {
   /** By how much the input is off, as a fraction. */

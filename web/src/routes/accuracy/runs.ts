@@ -5,7 +5,6 @@
  * measured, less one), but of any choice of runs; the browser tests hold them against the API's own.
  */
 
-import { group, quantileSorted } from "d3-array";
 import type { Schemas } from "../../api/client";
 import type { Pair } from "../../charts/agreement";
 import type { AccuracyState, Axis } from "../accuracy.search";
@@ -80,6 +79,13 @@ export function figuresOf(runs: readonly TimedRun[]): Figures {
   };
 }
 
+/** The value below which a part of the sorted values lies; between two values in proportion. */
+function quantileSorted(sorted: readonly number[], part: number): number | undefined {
+  const at = (sorted.length - 1) * part;
+  const [below, above] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]];
+  return below === undefined || above === undefined ? undefined : below + (above - below) * (at % 1);
+}
+
 export function errorFigures(errors: readonly number[]): Omit<Figures, "inside"> {
   const n = errors.length;
   const sizes = errors.map(Math.abs).sort((a, b) => a - b);
@@ -112,7 +118,11 @@ export interface Group extends Figures {
 
 /** The largest first. */
 export function groupsOf(runs: readonly TimedRun[], key: (run: Run) => string): Group[] {
-  const members = group(runs, key);
+  const members = new Map<string, TimedRun[]>();
+  for (const run of runs) {
+    const name = key(run);
+    members.set(name, [...(members.get(name) ?? []), run]);
+  }
   return [...members]
     .map(([name, each]) => ({ group: name, ...figuresOf(each) }))
     .sort((a, b) => b.n - a.n || a.group.localeCompare(b.group));

@@ -1,6 +1,5 @@
 /** How are curves of collectives named, grouped and told? */
 
-import { group } from "d3-array";
 import type { CollectiveFit } from "../../api/queries/hardware";
 import type { BandwidthCurve, PointPlace } from "../../charts/bandwidth";
 import { bandwidth, bytes, count, percent, plural, seconds } from "../../lib/format";
@@ -21,7 +20,9 @@ export function groupName(each: CollectiveFit): string {
 export function byOperation(
   collectives: readonly CollectiveFit[],
 ): ReadonlyMap<string, readonly CollectiveFit[]> {
-  return group(collectives, (each) => each.operation);
+  const members = new Map<string, CollectiveFit[]>();
+  for (const each of collectives) members.set(each.operation, [...(members.get(each.operation) ?? []), each]);
+  return members;
 }
 
 export function drawnCurve(each: CollectiveFit): BandwidthCurve {

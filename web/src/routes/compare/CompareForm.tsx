@@ -8,11 +8,18 @@ import { type CompareSearch, MOST_CLUSTERS } from "../compare.search";
 import { PRECISIONS } from "../new-plan.search";
 import { ClusterPicks } from "./ClusterPicks";
 import styles from "./Compare.module.css";
+import { tokensOf } from "./curves";
 
 interface Props {
   search: CompareSearch;
   write: (part: Partial<CompareSearch>) => void;
   findings: readonly Finding[];
+}
+
+/** Only this page knows of them: the API gives rates. */
+function tokenFindings(text: string): readonly Finding[] {
+  if (text.trim() === "" || tokensOf(text) !== undefined) return [];
+  return [{ pointer: "", detail: "is no number above 0", hint: "write it as 15e12" }];
 }
 
 const PLACED = [
@@ -67,6 +74,14 @@ export function CompareForm({ search, write, findings }: Props) {
           value={search.counts}
           onChange={(counts) => write({ counts })}
           findings={field("/device_counts")}
+        />
+        <TextField
+          label="Tokens to train"
+          note="such as 15e12: gives days and money"
+          numeric
+          value={search.tokens}
+          onChange={(tokens) => write({ tokens })}
+          findings={tokenFindings(search.tokens)}
         />
         <div className={styles.backend}>
           <BackEndField

@@ -5,16 +5,18 @@ import { backendWords } from "../../lib/backends";
 import { compact, count, dollars, gibibytes, percent, seconds } from "../../lib/format";
 import { strategyParts } from "../plan/strategy";
 import styles from "./Compare.module.css";
-import { type Row, verdict } from "./curves";
+import { budgetOf, type Row, verdict } from "./curves";
 
 interface Props {
   rows: readonly Row[];
+  /** To train; undefined = not said. */
+  tokens: number | undefined;
   selected: string;
   onSelect: (id: string) => void;
 }
 
 /** Every point with its plan, or with the reason why it has none. */
-export function CompareTable({ rows, selected, onSelect }: Props) {
+export function CompareTable({ rows, tokens, selected, onSelect }: Props) {
   if (rows.length === 0) return <Empty title="Nothing is planned yet" />;
   const columns: readonly Column<Row>[] = [
     {
@@ -52,6 +54,7 @@ export function CompareTable({ rows, selected, onSelect }: Props) {
       number: true,
       cell: ({ point }) => dollars(point.cost_per_million_tokens),
     },
+    ...(tokens === undefined ? [] : budgetColumns(tokens)),
     {
       name: "memory",
       title: "Memory",
@@ -68,6 +71,29 @@ export function CompareTable({ rows, selected, onSelect }: Props) {
       rowKey={(row) => row.id}
     />
   );
+}
+
+/** Whole days, parts of them where there are few; whole dollars of what costs thousands. */
+const days = (value: number | undefined) =>
+  value === undefined || value < 100 ? compact(value, 3) : count(value);
+const money = (value: number | undefined) =>
+  value === undefined || value < 1000 ? dollars(value) : `$${count(value)}`;
+
+function budgetColumns(tokens: number): readonly Column<Row>[] {
+  return [
+    {
+      name: "days",
+      title: "Days",
+      number: true,
+      cell: ({ point }) => days(budgetOf(point, tokens).days),
+    },
+    {
+      name: "money",
+      title: "All tokens",
+      number: true,
+      cell: ({ point }) => money(budgetOf(point, tokens).cost),
+    },
+  ];
 }
 
 function PlanOrReason({ point }: { point: Row["point"] }) {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ThroughputPoint } from "../../api/queries/throughput";
-import { curvesOf, curvesSentence, QUANTITIES, rowsOf, verdict } from "./curves";
+import { budgetOf, curvesOf, curvesSentence, QUANTITIES, rowsOf, tokensOf, verdict } from "./curves";
 
 const point = (num_devices: number, said: Partial<ThroughputPoint>) =>
   ({ name: `${num_devices}`, num_devices, fits: true, ...said }) as ThroughputPoint;
@@ -39,4 +39,11 @@ test("verdicts", () => {
     "Within 2.0\u00a0% of the bound",
     "Undecided",
   ]);
+});
+
+test("a budget of tokens gives days and money, of what is known", () => {
+  const priced = point(8, { tokens_per_s: 1e6, cost_per_million_tokens: 0.5 });
+  expect(budgetOf(priced, 8.64e11)).toEqual({ days: 10, cost: 432_000 });
+  expect(budgetOf(point(8, {}), 1e12)).toEqual({ days: undefined, cost: undefined });
+  expect(["15e12", "", "-3", "many"].map(tokensOf)).toEqual([15e12, undefined, undefined, undefined]);
 });

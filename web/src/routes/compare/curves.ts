@@ -3,6 +3,7 @@
 import type { ThroughputPoint } from "../../api/queries/throughput";
 import type { Curve } from "../../charts/curves";
 import { compact, count, dollars, percent } from "../../lib/format";
+import { typedNumber } from "../../lib/typed";
 
 export interface Row {
   /** In the address: `dgx-h100 64`. */
@@ -40,6 +41,7 @@ export const QUANTITIES: readonly Quantity[] = [
     logarithmic: false,
     pick: (point) => point.model_flops_utilization,
     figure: (value) => percent(value, 0),
+    tick: percent,
     best: "most",
   },
   {
@@ -108,6 +110,25 @@ function efficiencySentence(rows: readonly Row[]): string {
     ];
   });
   return parts.length > 0 ? `Of ideal scaling ${parts.join("; ")}.` : "";
+}
+
+/** "15e12" -> 15,000,000,000,000; nothing for what is no number above 0. */
+export function tokensOf(text: string): number | undefined {
+  const value = typedNumber(text);
+  return typeof value === "number" && value > 0 ? value : undefined;
+}
+
+const DAY_S = 86_400;
+
+/** Days of steps without a failure, and what they cost. */
+export function budgetOf(
+  { tokens_per_s, cost_per_million_tokens }: ThroughputPoint,
+  tokens: number,
+): { readonly days: number | undefined; readonly cost: number | undefined } {
+  return {
+    days: tokens_per_s == null ? undefined : tokens / tokens_per_s / DAY_S,
+    cost: cost_per_million_tokens == null ? undefined : (tokens / 1e6) * cost_per_million_tokens,
+  };
 }
 
 /** Whether a row could be had, in words. */

@@ -7,7 +7,7 @@ import type { CompareSearch } from "../compare.search";
 
 export const FIRST_CLUSTERS: readonly string[] = ["dgx-h100", "dgx-a100-80g"];
 
-export function clustersOf(search: CompareSearch): readonly string[] {
+export function clustersOf(search: Pick<CompareSearch, "clusters">): readonly string[] {
   return search.clusters.length > 0 ? search.clusters : FIRST_CLUSTERS;
 }
 
@@ -18,7 +18,7 @@ export function countsOf(text: string): readonly number[] {
 }
 
 /** ["dgx-h100=2.5"] -> {"dgx-h100": "2.5"}, as typed. */
-export function pricesOf(search: CompareSearch): Readonly<Record<string, string>> {
+export function pricesOf(search: Pick<CompareSearch, "prices">): Readonly<Record<string, string>> {
   return Object.fromEntries(
     search.prices.map((each) => {
       const at = each.lastIndexOf("=");
@@ -32,7 +32,9 @@ export function withPrice(search: CompareSearch, cluster: string, price: string)
   return Object.entries(prices).flatMap(([name, value]) => (value.trim() ? [`${name}=${value}`] : []));
 }
 
-export function questionsOf(search: CompareSearch): readonly { cluster: string; body: ThroughputQuestion }[] {
+export function questionsOf(
+  search: Omit<CompareSearch, "point" | "tokens">,
+): readonly { cluster: string; body: ThroughputQuestion }[] {
   const prices = pricesOf(search);
   return clustersOf(search).map((cluster) => {
     const body = {

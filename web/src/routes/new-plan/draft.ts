@@ -29,6 +29,12 @@ function kept(): Kept {
   return { search: readNewPlanSearch(search ?? {}), address: address ?? "", documents: documents ?? {} };
 }
 
+/** What this browser typed last. */
+export function lastTyped(): { readonly draft: Draft; readonly documents: Documents } {
+  const { search, documents } = kept();
+  return { draft: readNewPlanSearch.full(search as Search), documents };
+}
+
 export interface DraftState {
   readonly draft: Draft;
   readonly documents: Documents;

@@ -20,6 +20,7 @@ test("a .json with a mistake in it is no topology", () => {
 
 test("files that come together are told apart, and each fault is kept", async () => {
   const topology = file("topology.conf", "SwitchName=leaf0 Nodes=n[0-3]");
+  const photo = new File([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 13])], "photo.png");
   const large = file("trace.json", `{"a": "${"x".repeat(2 ** 21)}"}`);
   const read = await readDropped([
     file("config.json", '{"num_layers": 2}'),
@@ -27,11 +28,15 @@ test("files that come together are told apart, and each fault is kept", async ()
     file("broken.json", "{"),
     file("cluster.json", '{"pools": []}'),
     large,
+    photo,
   ]);
   expect(Object.keys(read.documents)).toEqual(["model", "cluster"]);
   expect(read.others).toEqual([topology, large]);
   expect(read.scripts).toEqual([]);
-  expect(read.faults).toEqual([expect.stringMatching(/^broken\.json is no JSON/)]);
+  expect(read.faults).toEqual([
+    expect.stringMatching(/^broken\.json is no JSON/),
+    expect.stringMatching(/^photo\.png is no text/),
+  ]);
 });
 
 test("a launch script is no topology, whatever it is called", async () => {

@@ -11,6 +11,7 @@ export class FileRefused extends Error {}
 const MODEL_KEYS = ["model_type", "architectures", "hidden_size", "layer_kinds", "num_layers"];
 /** No document of ours is larger. */
 const MOST_BYTES = 2 * 2 ** 20;
+const HEAD_BYTES = 4096;
 
 /** Which of the two documents an object is. */
 export function kindOf(content: Record<string, unknown>): "model" | "cluster" | undefined {
@@ -33,6 +34,16 @@ export function documentOf(name: string, text: string): Documents | undefined {
   return kind && { [kind]: { name, content: content as Record<string, unknown> } };
 }
 
+/** Pictures and programs have zeros where texts have letters; compressed texts are the service's to read. */
+async function refuseBinary(file: File): Promise<void> {
+  const head = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer());
+  const isGzip = head[0] === 0x1f && head[1] === 0x8b;
+  if (head.includes(0) && !isGzip)
+    throw new FileRefused(
+      `${file.name} is no text: neither a model, a launch script, a cluster nor what a tool says of one`,
+    );
+}
+
 export interface Read {
   readonly documents: Documents;
   readonly scripts: readonly DroppedText[];
@@ -49,6 +60,7 @@ export async function readDropped(files: readonly File[]): Promise<Read> {
   const faults: string[] = [];
   for (const file of files) {
     try {
+      await refuseBinary(file);
       const text = file.size > MOST_BYTES ? undefined : await file.text();
       const found = text === undefined ? undefined : documentOf(file.name, text);
       if (found) documents = { ...documents, ...found };

@@ -14,6 +14,8 @@ export interface FilesState {
   /** Why files could not be taken. */
   readonly faults: readonly string[];
   readonly held: boolean;
+  /** They are not wanted after all: the question stays as it was. */
+  readonly forgive: () => void;
   /** Topology files that wait. */
   readonly topology: readonly File[];
   readonly openFiles: (files: readonly File[]) => void;
@@ -49,5 +51,15 @@ export function useFiles(
     leave();
     change({ clusterFile: document.name }, { cluster: document });
   };
-  return { faults, held: useFileDrop(openFiles), topology, openFiles, setTopology, leave, completed };
+  const forgive = () => setFaults([]);
+  return {
+    faults,
+    forgive,
+    held: useFileDrop(openFiles),
+    topology,
+    openFiles,
+    setTopology,
+    leave,
+    completed,
+  };
 }

@@ -1,4 +1,4 @@
-/** Which views has a plan?  In the order of the tab bar and of the keys 1 to 9. */
+/** Which views has a plan?  In the order of the tab bar and of the keys 1 to 9; what comes after has keys of its own. */
 
 import { useNavigate } from "@tanstack/react-router";
 
@@ -12,7 +12,10 @@ export const TABS = [
   { to: "/plans/$planId/sensitivity", label: "Sensitivity" },
   { to: "/plans/$planId/goodput", label: "Goodput" },
   { to: "/plans/$planId/files", label: "Files" },
+  { to: "/plans/$planId/diagnose", label: "Diagnose" },
 ] as const;
+
+export const keysOfTab = (index: number): string => (index < 9 ? String(index + 1) : "g d");
 
 export function useTabNavigation(planId: string): (index: number) => void {
   const navigate = useNavigate();

@@ -14,6 +14,13 @@ export const readWhatIfSearch = searchReader({
   optimizer_offload: text(),
   activation_offload: text(),
   devices: text(),
+  global_batch_size: text(),
+  sequence_length: text(),
+  precision: text(),
+  optimizer: text(),
+  /** By the names of the catalogue and of the back-ends. */
+  cluster: text(),
+  backend: text(),
   compute_rate: text(),
   scale_up_bandwidth: text(),
   nic_bandwidth: text(),

@@ -1,6 +1,6 @@
-import { scaleLinear } from "d3-scale";
 import { useHatches } from "../../../charts/Hatches";
 import { Legend } from "../../../charts/Legend";
+import { scaleLinear } from "../../../charts/scales";
 import { stackPieces } from "../../../charts/stack";
 import { MEMORY_MARGIN } from "../../../charts/terms";
 import { gibibytes, percent } from "../../../lib/format";

@@ -1,4 +1,4 @@
-import { useDeferredValue, useId, useMemo, useRef, useState } from "react";
+import { lazy, useDeferredValue, useId, useMemo, useRef, useState } from "react";
 import type { MapAxis, MeshView } from "../../../api/queries/mesh";
 import { groupOf, memberIndices } from "../../../charts/mesh/groups";
 import { chipCorner, layoutOf } from "../../../charts/mesh/layout";
@@ -14,10 +14,11 @@ import { AxisList } from "./AxisList";
 import { boxesOf, titleOf } from "./axes";
 import { MapTools } from "./MapTools";
 import styles from "./Mesh.module.css";
-import { MeshTables } from "./MeshTables";
 import { RankFacts, rankSentence } from "./RankFacts";
 import { useMapKeys } from "./useMapKeys";
 import { steps, useMapView } from "./useMapView";
+
+const MeshTables = lazy(async () => ({ default: (await import("./MeshTables")).MeshTables }));
 
 interface Props {
   view: MeshView;

@@ -1,4 +1,4 @@
-import { ticks } from "d3-array";
+import { ticks } from "../../../charts/scales";
 import type { TimeWindow } from "../../../charts/step/window";
 import { secondsMark } from "../../../lib/format";
 import styles from "./Timeline.module.css";

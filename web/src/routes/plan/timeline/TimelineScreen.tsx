@@ -1,4 +1,4 @@
-import { useDeferredValue, useMemo, useState } from "react";
+import { lazy, useDeferredValue, useMemo, useState } from "react";
 import { brushOf } from "../../../charts/step/brush";
 import type { StepColumns } from "../../../charts/step/columns";
 import { rowsOf } from "../../../charts/step/rows";
@@ -12,7 +12,6 @@ import { MemoryTrack } from "./MemoryTrack";
 import { Minimap } from "./Minimap";
 import { RankGutter } from "./RankGutter";
 import { Ruler } from "./Ruler";
-import { StepTables } from "./StepTables";
 import { TimeLegend } from "./TimeLegend";
 import styles from "./Timeline.module.css";
 import { Toolbar } from "./Toolbar";
@@ -20,6 +19,8 @@ import { Tracks } from "./Tracks";
 import { useSelection } from "./useSelection";
 import { movesOf, useTimelineKeys } from "./useTimelineKeys";
 import { useTimeWindow } from "./useTimeWindow";
+
+const StepTables = lazy(async () => ({ default: (await import("./StepTables")).StepTables }));
 
 interface Props {
   planId: string;

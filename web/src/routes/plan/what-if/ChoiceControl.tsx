@@ -12,20 +12,25 @@ interface Props {
   value: string;
   onChange: (value: string) => void;
   findings: readonly Finding[];
+  /** Values that the service knows, with the words for them. */
+  offers?: readonly { readonly value: string; readonly words: string }[];
 }
 
 const WORDS: Readonly<Record<string, string>> = { true: "on", false: "off" };
 const shown = (value: string): string => WORDS[value] ?? value.replaceAll("_", " ");
 
 /** One of a few words. */
-export function ChoiceControl({ name, own, changed, value, onChange, findings }: Props) {
+export function ChoiceControl({ name, own, changed, value, onChange, findings, offers }: Props) {
   const id = useId();
   const wrong = findings.length > 0;
-  const choices = CHOICES[name].includes(value) ? CHOICES[name] : [value, ...CHOICES[name]];
+  const known = offers ?? CHOICES[name].map((each) => ({ value: each, words: shown(each) }));
+  const missing = [value, own].filter((each) => !known.some((other) => other.value === each));
+  const choices = [...[...new Set(missing)].map((each) => ({ value: each, words: shown(each) })), ...known];
+  const words = (each: string) => choices.find((other) => other.value === each)?.words ?? shown(each);
   return (
     <div className={changed ? styles.changedChoice : styles.choice}>
       <label htmlFor={id}>
-        {LABELS[name]} <Own shown={value !== own}>{shown(own)}</Own>
+        {LABELS[name]} <Own shown={value !== own}>{words(own)}</Own>
       </label>
       <select
         id={id}
@@ -35,8 +40,8 @@ export function ChoiceControl({ name, own, changed, value, onChange, findings }:
         onChange={(event) => onChange(event.target.value)}
       >
         {choices.map((each) => (
-          <option key={each} value={each}>
-            {shown(each)}
+          <option key={each.value} value={each.value}>
+            {each.words}
           </option>
         ))}
       </select>

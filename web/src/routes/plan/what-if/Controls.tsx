@@ -1,9 +1,23 @@
+import { useQuery } from "@tanstack/react-query";
 import type { Finding } from "../../../api/problem";
+import { backendsQuery, clustersQuery } from "../../../api/queries/catalogue";
 import type { PlanAnswer } from "../../../api/queries/plans";
+import { offerOf, offersOf } from "../../../lib/backends";
 import { RELIEF_FIELDS } from "../../../lib/relief";
 import { ChoiceControl } from "./ChoiceControl";
 import { DegreeControl } from "./DegreeControl";
-import { type Chosen, DEGREES, type FieldName, LEVERS, planValue, stopsOf } from "./fields";
+import {
+  type Chosen,
+  DEGREES,
+  type DegreeName,
+  type FieldName,
+  LEVERS,
+  planValue,
+  QUESTION_CHOICES,
+  SIZES,
+  type SwitchName,
+  stopsOf,
+} from "./fields";
 import { LeverControl } from "./LeverControl";
 import { keepsOwn } from "./question";
 import styles from "./WhatIf.module.css";
@@ -35,39 +49,48 @@ export function Controls({ plan, chosen, estimated, change, findings }: Props) {
       : planValue(plan, name));
   const set = (name: FieldName) => (value: string) =>
     change(name, value === planValue(plan, name) && keepsOwn(plan, chosen, name) ? "" : value);
+  const offers = useOffers(planValue(plan, "backend"));
+  const degree = (name: DegreeName) => {
+    const value = shown(name);
+    return (
+      <DegreeControl
+        key={name}
+        name={name}
+        own={planValue(plan, name)}
+        changed={chosen[name] !== ""}
+        value={value}
+        stops={stopsOf(plan, name, Number(value))}
+        onChange={set(name)}
+        findings={findings[name] ?? []}
+      />
+    );
+  };
+  const choice = (name: SwitchName) => (
+    <ChoiceControl
+      key={name}
+      name={name}
+      own={planValue(plan, name)}
+      changed={chosen[name] !== ""}
+      value={shown(name)}
+      onChange={set(name)}
+      findings={findings[name] ?? []}
+      offers={offers[name]}
+    />
+  );
   return (
     <>
       <fieldset className={styles.group}>
         <legend>Degrees</legend>
-        {degrees.map((name) => {
-          const value = shown(name);
-          return (
-            <DegreeControl
-              key={name}
-              name={name}
-              own={planValue(plan, name)}
-              changed={chosen[name] !== ""}
-              value={value}
-              stops={stopsOf(plan, name, Number(value))}
-              onChange={set(name)}
-              findings={findings[name] ?? []}
-            />
-          );
-        })}
+        {degrees.map(degree)}
       </fieldset>
       <fieldset className={styles.group}>
         <legend>Schedule and memory</legend>
-        {[...SWITCHES_OF_STRATEGY, ...OFFLOADS].map((name) => (
-          <ChoiceControl
-            key={name}
-            name={name}
-            own={planValue(plan, name)}
-            changed={chosen[name] !== ""}
-            value={shown(name)}
-            onChange={set(name)}
-            findings={findings[name] ?? []}
-          />
-        ))}
+        {[...SWITCHES_OF_STRATEGY, ...OFFLOADS].map(choice)}
+      </fieldset>
+      <fieldset className={styles.group}>
+        <legend>What is trained, and where</legend>
+        {SIZES.map(degree)}
+        {QUESTION_CHOICES.map(choice)}
       </fieldset>
       <fieldset className={styles.group}>
         <legend>If the machine were</legend>
@@ -83,4 +106,18 @@ export function Controls({ plan, chosen, estimated, change, findings }: Props) {
       </fieldset>
     </>
   );
+}
+
+/** Clusters and back-ends that the service knows; the plan's own release under its whole name. */
+function useOffers(
+  own: string,
+): Readonly<Partial<Record<SwitchName, readonly { value: string; words: string }[]>>> {
+  const { data: clusters = [] } = useQuery(clustersQuery);
+  const { data: backends = [] } = useQuery(backendsQuery);
+  const offers = offersOf(backends);
+  const ownOffer = offerOf(offers, own);
+  return {
+    cluster: clusters.map(({ name }) => ({ value: name, words: name })),
+    backend: offers.map((each) => ({ value: each === ownOffer ? own : each.value, words: each.words })),
+  };
 }

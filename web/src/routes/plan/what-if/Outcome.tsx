@@ -8,6 +8,7 @@ import {
   gibibytes,
   percent,
   plural,
+  points,
   seconds,
   secondsRange,
   tokensPerSecond,
@@ -113,6 +114,7 @@ function Figures({ plan, estimate }: { plan: Numbers; estimate: Numbers }) {
         name="MFU"
         value={percent(estimate.model_flops_utilization)}
         ratio={estimate.model_flops_utilization / plan.model_flops_utilization}
+        difference={points(estimate.model_flops_utilization - plan.model_flops_utilization)}
       />
       <Figure
         name="Peak memory"
@@ -130,11 +132,13 @@ interface FigureProps {
   value: string;
   /** Value over the plan's. */
   ratio: number;
+  /** How the difference is said, where not as a share. */
+  difference?: string;
   lessIsBetter?: boolean;
   small?: string;
 }
 
-function Figure({ name, value, ratio, lessIsBetter = false, small }: FigureProps) {
+function Figure({ name, value, ratio, difference, lessIsBetter = false, small }: FigureProps) {
   const by = ratio - 1;
   const same = Math.abs(by) < 5e-4;
   const better = lessIsBetter ? by < 0 : by > 0;
@@ -143,7 +147,7 @@ function Figure({ name, value, ratio, lessIsBetter = false, small }: FigureProps
       <dt>{name}</dt>
       <dd>{value}</dd>
       <dd className={same ? styles.same : better ? styles.better : styles.worse}>
-        {same ? "as the plan" : change(by)}
+        {same ? "as the plan" : (difference ?? change(by))}
         {!same && <span className="visually-hidden"> against the plan</span>}
       </dd>
       {small && <dd className={styles.same}>{small}</dd>}

@@ -10,7 +10,7 @@ import { Infeasible, isInfeasible } from "../../../components/Infeasible";
 import { ProblemNotice } from "../../../components/ProblemNotice";
 import { change, plural, seconds } from "../../../lib/format";
 import { askForPlan } from "../../new-plan/submit";
-import type { Chosen } from "./fields";
+import { type Chosen, LABELS, STRATEGY_FIELDS } from "./fields";
 import { changedFields, pinnedQuestion, pinsOf, scaledProblemQuestion, scaleOf } from "./question";
 import styles from "./WhatIf.module.css";
 
@@ -27,7 +27,7 @@ const LOOK_EVERY_MS = 700;
 
 async function solve(plan: PlanAnswer, chosen: Chosen) {
   const scaled = Object.keys(scaleOf(chosen)).length > 0;
-  const problem = scaled ? (await fetchEstimate(scaledProblemQuestion(plan, chosen))).problem : plan.problem;
+  const problem = scaled ? (await fetchEstimate(scaledProblemQuestion(plan, chosen))).problem : undefined;
   return askForPlan(pinnedQuestion(plan, chosen, problem?.cluster));
 }
 
@@ -75,8 +75,13 @@ export function Resolve({ plan, chosen, job, solved, onAsked }: Props) {
 
 function said(pins: readonly string[], chosen: Chosen): string {
   if (changedFields(chosen).length === 0) return "Change something first: then the rest is searched again.";
-  if (pins.length === 0) return "Everything is searched again on the changed machine.";
-  return `${pins.join(", ")} ${pins.length === 1 ? "stays" : "stay"}; everything else is searched again.`;
+  const machine = changedFields(chosen).filter(
+    (name) => !(STRATEGY_FIELDS as readonly string[]).includes(name),
+  );
+  const asked = machine.map((name) => `${LABELS[name].toLowerCase()} ${chosen[name]}`).join(", ");
+  const where = asked ? ` for ${asked}` : "";
+  if (pins.length === 0) return `The best plan is searched${where}; the whole strategy is free.`;
+  return `The best plan is searched${where} with ${pins.join(", ")}; everything else is free.`;
 }
 
 function Searching({ job }: { job: JobRecord | undefined }) {

@@ -1,8 +1,16 @@
 /** What can be changed, and which values does a slider stop at?  Every other value can be typed: the API judges it. */
 
 import type { PlanAnswer } from "../../../api/queries/plans";
+import { ownBackend } from "../../../lib/backends";
 import { RELIEF_FIELDS, reliefWord } from "../../../lib/relief";
-import { OFFLOAD_WORDS, RECOMPUTE_WORDS, SCHEDULES, type StrategyField } from "../../../vocabulary";
+import {
+  OFFLOAD_WORDS,
+  OPTIMIZERS,
+  RECOMPUTE_WORDS,
+  SCHEDULES,
+  type StrategyField,
+} from "../../../vocabulary";
+import { PRECISIONS } from "../../new-plan.search";
 import { readWhatIfSearch } from "../what-if.search";
 
 const { job: _job, solved: _solved, ...nothing } = readWhatIfSearch.full({});
@@ -19,13 +27,16 @@ export const SWITCHES = [
   "optimizer_offload",
   "activation_offload",
 ] as const;
+/** Of what is trained and where, not of the strategy. */
+export const SIZES = ["global_batch_size", "sequence_length"] as const;
+export const QUESTION_CHOICES = ["precision", "optimizer", "cluster", "backend"] as const;
 export const LEVERS = ["compute_rate", "scale_up_bandwidth", "nic_bandwidth", "memory_capacity"] as const;
-export type DegreeName = (typeof DEGREES)[number];
-export type SwitchName = (typeof SWITCHES)[number];
+export type DegreeName = (typeof DEGREES)[number] | (typeof SIZES)[number];
+export type SwitchName = (typeof SWITCHES)[number] | (typeof QUESTION_CHOICES)[number];
 export type LeverName = (typeof LEVERS)[number];
-/** All but devices and levers, which are of the machine. */
+/** All but devices and levers, which are of the machine, and what is trained. */
 export const STRATEGY_FIELDS = [
-  ...DEGREES.filter((each): each is Exclude<DegreeName, "devices"> => each !== "devices"),
+  ...DEGREES.filter((each): each is Exclude<(typeof DEGREES)[number], "devices"> => each !== "devices"),
   ...SWITCHES,
 ] as const satisfies readonly StrategyField[];
 
@@ -37,6 +48,12 @@ export const LABELS: Readonly<Record<FieldName, string>> = {
   vpp: "Chunks a stage",
   micro_batch_size: "Micro-batch",
   devices: "Devices",
+  global_batch_size: "Global batch size",
+  sequence_length: "Sequence length",
+  precision: "Precision",
+  optimizer: "Optimizer",
+  cluster: "Cluster",
+  backend: "Back-end",
   schedule: "Schedule",
   recompute: "Recompute",
   zero_stage: "ZeRO stage",
@@ -54,6 +71,11 @@ export const CHOICES: Readonly<Record<SwitchName, readonly string[]>> = {
   zero_stage: ["0", "1", "2", "3"],
   optimizer_offload: ["false", "true"],
   activation_offload: OFFLOAD_WORDS,
+  precision: PRECISIONS,
+  optimizer: OPTIMIZERS,
+  // What the service knows comes beside them.
+  cluster: [],
+  backend: [],
 };
 
 /** Factors that a slider offers on an input. */
@@ -66,7 +88,12 @@ export function devicesOf(plan: PlanAnswer): number {
 
 /** What the plan has there, as text. */
 export function planValue(plan: PlanAnswer, name: FieldName): string {
+  const { workload, cluster } = plan.problem;
   if (name === "devices") return String(devicesOf(plan));
+  if (name === "cluster") return cluster.name;
+  if (name === "backend") return ownBackend(plan);
+  if (name === "global_batch_size" || name === "sequence_length") return String(workload[name]);
+  if (name === "precision" || name === "optimizer") return String(workload[name]);
   if ((LEVERS as readonly string[]).includes(name)) return "1";
   const value = (plan.strategy as Record<string, string | number | boolean>)[name];
   const relief = RELIEF_FIELDS.find((field) => field === name);
@@ -78,6 +105,12 @@ function divisors(value: number, most: number): readonly number[] {
   for (let each = 1; each <= Math.min(value, most); each++) if (value % each === 0) found.push(each);
   return found;
 }
+
+/** Halves and doubles that are whole. */
+const doubles = (value: number, least: number): readonly number[] =>
+  [-3, -2, -1, 0, 1, 2, 3]
+    .map((by) => value * 2 ** by)
+    .filter((each) => each >= least && Number.isInteger(each));
 
 /** Where the slider of a degree stops; the value that it stands at is always among them. */
 export function stopsOf(plan: PlanAnswer, name: DegreeName, now: number): readonly number[] {
@@ -92,6 +125,8 @@ export function stopsOf(plan: PlanAnswer, name: DegreeName, now: number): readon
     vpp: () => Array.from({ length: 16 }, (_, at) => at + 1),
     micro_batch_size: () => divisors(plan.problem.workload.global_batch_size, 32),
     // Halves and doubles, down to one node.
+    global_batch_size: () => doubles(plan.problem.workload.global_batch_size, 1),
+    sequence_length: () => doubles(plan.problem.workload.sequence_length, 256),
     devices: () => [-3, -2, -1, 0, 1, 2, 3].map((by) => devices * 2 ** by).filter((each) => each >= node),
   };
   const found = stops[name]();

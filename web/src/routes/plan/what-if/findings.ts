@@ -11,10 +11,13 @@ export interface PlacedFindings {
   readonly rest: readonly Finding[];
 }
 
+const INSIDE: ReadonlySet<string> = new Set(["strategy", "scale", "workload"]);
+
 /** The field that `/strategy/tp`, `/scale/nic_bandwidth` or `/devices` leads to. */
 function fieldOf(pointer: string): FieldName | undefined {
   const [, part, field] = pointer.split("/");
-  return ALL.find((name) => name === (part === "strategy" || part === "scale" ? field : part));
+  if (part === "constraints" && field === "backends") return "backend";
+  return ALL.find((name) => name === (part && INSIDE.has(part) ? field : part));
 }
 
 /** Of several fields that a rule is about, those that were changed are to blame; if none was, all are. */

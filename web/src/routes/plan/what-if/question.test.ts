@@ -52,6 +52,27 @@ test("the plan's own relief is asked for where it is needed, a chosen or pinned 
   expect(strategyOf(pinned, NOTHING).recompute).toBe("selective");
 });
 
+test("another workload, cluster and back-end are asked for with what they leave to the service", () => {
+  const more = estimateQuestion(plan, chosen({ global_batch_size: "1024", precision: "fp8" })) as never as {
+    workload: object;
+    strategy: object;
+  };
+  expect(more.workload).toMatchObject({ global_batch_size: 1024, precision: "fp8" });
+  expect(more.strategy).not.toHaveProperty("num_microbatches");
+  const there = estimateQuestion(plan, chosen({ cluster: "dgx-a100-80g", backend: "native" })) as object;
+  expect(there).toMatchObject({
+    cluster: "dgx-a100-80g",
+    devices: 64,
+    constraints: { backends: ["native"] },
+  });
+  expect(there).toMatchObject({ profile: "none", strategy: { tp: 4, sp: true } });
+  expect(there).not.toHaveProperty("strategy.overlap_tp");
+  expect(pinnedQuestion(plan, chosen({ cluster: "lab", tp: "8" }))).toMatchObject({
+    cluster: "lab",
+    constraints: { pins: { cp: 1, tp: 8 } },
+  });
+});
+
 test("what follows from a changed degree is left to the service", () => {
   const given = strategyOf(plan, chosen({ tp: "8" }));
   expect(given).toMatchObject({ tp: 8, pp: 4, sp: true, vpp: 8, schedule: "interleaved_zb" });
@@ -119,7 +140,7 @@ test("a finding stands beside the changed field that its rule is about", () => {
   expect(Object.keys(placeFindings([lever], []).at)).toEqual(["nic_bandwidth"]);
   const uncontrolled = { pointer: "/strategy/overlap_tp", detail: "needs tp > 1", hint: null };
   expect(placeFindings([uncontrolled], ["tp"]).rest).toEqual([uncontrolled]);
-  const other = { pointer: "/workload/precision", detail: "no tp there", hint: null };
+  const other = { pointer: "/workload/routing", detail: "no tp there", hint: null };
   expect(placeFindings([other], ["tp"]).rest).toEqual([other]);
   expect(changedFields(chosen({ tp: "8" }))).toEqual(["tp"]);
 });

@@ -9,13 +9,15 @@ import { ownBackend } from "../../../lib/backends";
 import { RELIEF_FIELDS, reliefWord } from "../../../lib/relief";
 import { typedNumber } from "../../../lib/typed";
 import type { PlanQuestion } from "../../new-plan/question";
-import { type Chosen, LEVERS, NOTHING, STRATEGY_FIELDS } from "./fields";
+import { type Chosen, devicesOf, LEVERS, NOTHING, SIZES, STRATEGY_FIELDS } from "./fields";
 
+const WORKLOAD_FIELDS = [...SIZES, "precision", "optimizer"] as const;
 type Value = number | string | boolean;
 type Given = Record<string, Value>;
 
 /** Fields that the product of the degrees decides. */
 const REST_OF_WORLD = ["dp_replicate", "dp_shard", "num_microbatches", "microbatch_group_size"];
+const KEPT_ELSEWHERE: ReadonlySet<string> = new Set([...STRATEGY_FIELDS, "sp", "cp_kind"]);
 const LOOPED = /^(interleaved|looped)/;
 
 export function changedFields(chosen: Chosen): readonly (keyof Chosen)[] {
@@ -59,10 +61,14 @@ export function strategyOf(plan: PlanAnswer, chosen: Chosen): Given {
   const given: Given = { ...(own as Given) };
   if (Array.isArray(modules) && modules.length > 0) given.recompute_modules = modules.join("+");
   const changed = STRATEGY_FIELDS.filter((name) => chosen[name] !== "");
-  const left = changed.flatMap((name) => followers(name, typed(chosen[name]), own as Given));
+  const left: string[] = changed.flatMap((name) => followers(name, typed(chosen[name]), own as Given));
   for (const name of RELIEF_FIELDS)
     if (given[name] !== undefined) given[name] = reliefWord(plan, name, given[name]);
-  for (const name of chosen.devices === "" ? left : [...left, ...REST_OF_WORLD]) delete given[name];
+  if (chosen.devices !== "" || chosen.global_batch_size !== "") left.push(...REST_OF_WORLD);
+  for (const name of left) delete given[name];
+  // Another back-end has other switches: it takes the degrees, the schedule and the relief, and fills in the rest.
+  if (chosen.backend !== "")
+    for (const name of Object.keys(given)) if (!KEPT_ELSEWHERE.has(name)) delete given[name];
   for (const name of changed) given[name] = typed(chosen[name]);
   return given;
 }
@@ -78,27 +84,30 @@ export function scaleOf(chosen: Chosen): Record<string, number> {
   return Object.fromEntries(entries);
 }
 
-/** The plan's own problem, to its own back-end, as a question says it. */
-function problemPart(plan: PlanAnswer) {
+/** The plan's own problem with what is changed of it, to one back-end, as a question says it. */
+function problemPart(plan: PlanAnswer, chosen: Chosen) {
   const { model, cluster, workload, objective, profile, calibration } = plan.problem;
-  const constraints = { ...plan.problem.constraints, backends: [ownBackend(plan)] };
+  const constraints = { ...plan.problem.constraints, backends: [chosen.backend || ownBackend(plan)] };
+  const changed = WORKLOAD_FIELDS.filter((name) => chosen[name] !== "");
+  const elsewhere = chosen.cluster !== "";
   return {
     model,
-    cluster,
-    workload,
+    cluster: elsewhere ? chosen.cluster : cluster,
+    devices: typedNumber(chosen.devices || (elsewhere ? String(devicesOf(plan)) : "")),
+    workload: { ...workload, ...Object.fromEntries(changed.map((name) => [name, typed(chosen[name])])) },
     constraints,
     objective,
-    calibration,
-    profile: profile?.profile_id ?? "none",
+    // Measurements and factors are of the device and the software that they were taken with.
+    calibration: elsewhere || chosen.backend !== "" ? undefined : calibration,
+    profile: elsewhere ? "none" : (profile?.profile_id ?? "none"),
   };
 }
 
 export function estimateQuestion(plan: PlanAnswer, chosen: Chosen): EstimateQuestion {
   const question = {
-    ...problemPart(plan),
+    ...problemPart(plan, chosen),
     strategy: strategyOf(plan, chosen),
     scale: scaleOf(chosen),
-    devices: typedNumber(chosen.devices),
   };
   // The server fills in what is absent; the types of the document name defaults as present.
   return question as unknown as EstimateQuestion;
@@ -107,8 +116,8 @@ export function estimateQuestion(plan: PlanAnswer, chosen: Chosen): EstimateQues
 /** Asks for the plan's cluster under scaled inputs: the service scales it, this page only sends it back. */
 export function scaledProblemQuestion(plan: PlanAnswer, chosen: Chosen): EstimateQuestion {
   const question = {
-    ...problemPart(plan),
-    strategy: strategyOf(plan, NOTHING),
+    ...problemPart(plan, { ...NOTHING, cluster: chosen.cluster }),
+    strategy: chosen.cluster === "" ? strategyOf(plan, NOTHING) : {},
     scale: scaleOf(chosen),
     include_problem: true,
   };
@@ -122,13 +131,12 @@ export function pinsOf(chosen: Chosen): Given {
   );
 }
 
-/** The best plan with the changed fields as pins, on `cluster`. */
-export function pinnedQuestion(plan: PlanAnswer, chosen: Chosen, cluster: unknown): PlanQuestion {
-  const asked = problemPart(plan);
+/** The best plan with the changed fields as pins; on `cluster`, where inputs of it were scaled. */
+export function pinnedQuestion(plan: PlanAnswer, chosen: Chosen, cluster?: unknown): PlanQuestion {
+  const asked = problemPart(plan, chosen);
   const question = {
     ...asked,
-    cluster,
-    devices: typedNumber(chosen.devices),
+    cluster: cluster ?? asked.cluster,
     constraints: { ...asked.constraints, pins: { ...asked.constraints.pins, ...pinsOf(chosen) } },
   };
   return question as unknown as PlanQuestion;

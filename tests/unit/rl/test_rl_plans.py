@@ -1,0 +1,89 @@
+"""The search over divisions, its bound, and what is asked wrongly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from planner.errors import NoFeasiblePlan
+from planner.operations.question import cluster_of
+from planner.question.sequences import Sequences
+from planner.rl.plan import RlPlan
+from planner.rl.problem import RlConstraints
+from planner.rl.search.divisions import Division, divisions, least_work
+from planner.rl.search.find import find_rl_plan
+from planner.rl.search.played import played
+from tests.unit.rl.rl_questions import even_engine, rl_problem
+
+EVERY = RlConstraints(synchrony=("synchronous", "one_step_off", "asynchronous"), trainers=("megatron",))
+
+
+@pytest.fixture(scope="module")
+def plan() -> RlPlan:
+    return find_rl_plan(rl_problem(constraints=EVERY, staleness=0.5), even_engine)
+
+
+def test_no_division_is_faster_than_the_plan(plan: RlPlan) -> None:
+    problem, work = plan.problem, least_work(plan.problem)
+    steps = {}
+    for division in divisions(problem):
+        try:
+            steps[division] = played(problem, division, even_engine).prediction.step_s
+        except NoFeasiblePlan:
+            continue
+        assert steps[division] >= work.step_s(division)
+    assert plan.best.prediction.step_s == pytest.approx(min(steps.values()))
+    assert plan.lower_bound_s <= min(steps.values())
+    assert plan.num_evaluated <= plan.num_divisions == len(list(divisions(problem)))
+
+
+def test_a_plan_is_read_back(plan: RlPlan) -> None:
+    assert RlPlan.model_validate_json(plan.model_dump_json()) == plan
+    assert plan.best.deployment.num_devices == 8
+
+
+def test_divisions_are_whole_nodes() -> None:
+    found = list(divisions(rl_problem(cluster=cluster_of("dgx-h100", 32), constraints=EVERY)))
+    split = [each for each in found if each.placement == "split"]
+    assert {each.rollout_devices for each in split} == {8, 16, 24}
+    assert all(each.trainer_devices + each.rollout_devices == 32 for each in split)
+    assert [each for each in found if each.placement == "colocated"] == [Division("colocated", "synchronous", 32, 32)]
+
+
+def test_longer_responses_take_longer() -> None:
+    division = Division("colocated", "synchronous", 8, 8)
+    steps = []
+    for mean in (200, 400, 800):
+        responses = Sequences(kind="padded", mean=mean)
+        steps.append(played(rl_problem(response_tokens=responses), division, even_engine).prediction.step_s)
+    assert steps == sorted(steps)
+
+
+def test_a_critic_and_a_reference_take_their_time() -> None:
+    division = Division("colocated", "synchronous", 8, 8)
+    plain, ppo = (
+        played(rl_problem(algorithm=name), division, even_engine).prediction.stages_s for name in ("dapo", "ppo")
+    )
+    assert "reference_log_prob" not in plain
+    assert {"values", "critic_update", "reference_log_prob"} <= set(ppo)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"mini_batches": 3}, "does not divide"),
+        ({"staleness": 0.5}, "asynchronous"),
+        ({"algorithm": "grpo", "critic": "actor"}, "only ppo"),
+        ({"reward": {"kind": "rule", "latency_s": 1.0}}, "rule takes no time"),
+        ({"reward": {"kind": "model"}}, "has a model"),
+        ({"constraints": {"placements": ["colocated"], "synchrony": ["asynchronous"]}}, "colocated"),
+    ],
+)
+def test_what_cannot_be_is_told(changes: dict[str, Any], said: str) -> None:
+    whole = rl_problem()
+    if changes.get("critic"):
+        changes = {**changes, "critic": whole.actor}
+    with pytest.raises(ValidationError, match=said):
+        rl_problem(**changes)
