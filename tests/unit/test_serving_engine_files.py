@@ -76,3 +76,10 @@ def test_words_of_vllm_that_no_deployment_stands_for_are_refused(words: tuple[st
     room = ENGINES["vllm"]
     with pytest.raises(DocumentInvalid, match=said):
         room.read_arguments(room.read_words(("vllm", "serve", "m", *words), {}), Served("m"))
+
+
+def test_a_quantisation_of_experts_alone_leaves_dense_weights_as_they_are() -> None:
+    room = ENGINES["vllm"]
+    words = ("vllm", "serve", "m", "--quantization", "nvfp4_per_token")
+    formats = room.read_arguments(room.read_words(words, {}), Served("m")).formats
+    assert (formats.weights, formats.of_experts) == ("bf16", "nvfp4")

@@ -80,6 +80,8 @@ def checkpoint_config(model: ModelSpec, served: Served) -> dict[str, Any]:
     config = dict(model_config(model))
     config.setdefault("architectures", [_CLASSES.get(model.family, "")])
     config.setdefault("torch_dtype", "bfloat16")
+    if model.mtp is not None:
+        config["num_nextn_predict_layers"] = model.mtp.num_layers
     stored = served.weights if served.weights != "bf16" else served.of_experts
     return config if stored == "bf16" else {**config, "quantization_config": _STORED[stored]}
 

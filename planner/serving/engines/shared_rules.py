@@ -162,19 +162,24 @@ def formats_on_device(asked: Asked) -> str | None:
     return None
 
 
-def formats_of_checkpoint(asked: Asked, online: frozenset[WeightFormat]) -> str | None:
-    """What the checkpoint does not hold, the engine must make on loading, from 16-bit weights."""
+def formats_of_checkpoint(
+    asked: Asked, online: frozenset[WeightFormat], online_experts: frozenset[WeightFormat] | None = None
+) -> str | None:
+    """What the checkpoint does not hold, the engine must make on loading, from 16-bit weights.
+
+    ``online_experts``: what it makes of experts; none = the same as of dense weights.
+    """
     served, formats = asked.served, asked.formats
     if served is None or (formats.weights, formats.of_experts) == (served.weights, served.of_experts):
         return None
-    for wanted, held in ((formats.weights, served.weights), (formats.of_experts, served.of_experts)):
+    of_experts = online if online_experts is None else online_experts
+    parts = [(formats.weights, served.weights, online), (formats.of_experts, served.of_experts, of_experts)]
+    for wanted, held, makes in parts:
         if held not in (wanted, "bf16"):
             return f"the checkpoint is {held} and cannot be read as {wanted}: name a checkpoint in {wanted}"
-        if wanted != held and wanted not in online:
-            made = ", ".join(sorted(online)) or "none"
-            return (
-                f"a {held} checkpoint cannot be made {wanted} on loading (those that can: {made}): name one in {wanted}"
-            )
+        if wanted != held and wanted not in makes:
+            made = ", ".join(sorted(makes)) or "none"
+            return f"a {held} checkpoint cannot be made {wanted} on loading (those that can: {made}): name another"
     return None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.serving.engines.engine import Engine
 from planner.serving.engines.strict import differences
+from planner.serving.engines.vllm.words import flags
 from planner.serving.layout import InstanceGroup
 from planner.serving.platforms.platform import Files, Given, Platform, ReadGroup, Written
 from planner.serving.platforms.pods import Json, container, documents, yaml_text
@@ -88,8 +89,7 @@ def _workload(given: Given, group: InstanceGroup) -> Json:
             )
         parallelism = {word: told.pop(name) for name, word in _SPREAD.items() if name in told}
         parallelism["dataLocal"] = given.devices_per_node // rank
-    words = [_joined(word) for word in _flags(told)]
-    environment = {**command.environment, _VARIABLE: " ".join(words)}
+    environment = {**command.environment, _VARIABLE: shlex.join(flags().to_words(told))}
     pod = {"containers": [container(_IMAGE, given.devices_of_node(group), environment)]}
     return {
         "replicas": group.num_instances,
@@ -97,16 +97,6 @@ def _workload(given: Given, group: InstanceGroup) -> Json:
         "template": pod,
         **({"worker": pod} if parallelism else {}),
     }
-
-
-def _flags(told: Json) -> tuple[str, ...]:
-    from planner.serving.engines.vllm.words import flags
-
-    return flags().to_words(told)
-
-
-def _joined(word: str) -> str:
-    return shlex.quote(word)
 
 
 def write(given: Given) -> Written:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,6 +70,7 @@ def write_deployment(
         raise BackEndRefused(
             f"{room.title} does not run {engine.title}", where="--platform", hint=f"it runs {', '.join(room.engines)}"
         )
+    served = replace(served, num_experts=model_facts(model).num_experts)
     asked: dict[str, Any] = {"model": model.model_dump(mode="json"), "device": pool.device.model_dump(mode="json")}
     asked |= {"served": asdict(served), "devices_per_node": pool.devices_per_node}
     broken = _broken(deployment, asked)

@@ -98,8 +98,8 @@ def _host_cache(asked: Asked) -> str | None:
         return "a host cache holds shared prefixes: use prefix_caching, or host_cache_bytes = 0"
     if settings.host_cache_bytes % GIGABYTE:
         return f"--hicache-size takes whole gigabytes: use host_cache_bytes = {settings.host_cache_bytes // GIGABYTE}e9"
-    if asked.group.layout.dcp > 1 and not asked.facts.latent:
-        return "a host cache beside dcp > 1 needs latent attention: use dcp = 1, or host_cache_bytes = 0"
+    if asked.group.layout.dcp > 1 and (settings.speculation is not None or not asked.facts.latent):
+        return "a host cache beside dcp > 1 needs latent attention and no speculation: use dcp = 1 or no host cache"
     if asked.group.role == "decode":
         return "a decode instance keeps no prefixes: use host_cache_bytes = 0"
     return None
@@ -115,6 +115,10 @@ def _speculation_in_stages(asked: Asked) -> str | None:
 
 
 def _online(asked: Asked) -> str | None:
+    served, device = asked.served, asked.device
+    made = served is not None and asked.formats.weights == "nvfp4" != served.weights
+    if made and not shared_rules.at_least(device.architecture, "blackwell"):
+        return f"nvfp4 is made on loading on blackwell only, {device.name} is {device.architecture}: use fp8"
     return shared_rules.formats_of_checkpoint(asked, _ONLINE)
 
 

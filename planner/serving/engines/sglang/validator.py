@@ -28,10 +28,11 @@ VALIDATOR = Validator(
     name="sglang",
     default_version=RELEASE,
     worker=Path(__file__).with_name("validator_worker.py"),
-    applies=lambda folder: folder.manifest.get("engine") == "sglang",
-    request=lambda folder: {},
+    applies=lambda folder: folder.backend == "sglang",
+    request=lambda folder: {"flags": True},
     packages=lambda version: tuple(f"{name}=={release}" for name, release in _PARTS.items()),
     install=lambda folder, version: unpack_wheel(folder, f"sglang=={version}"),
     base_modules=("torch", "transformers"),
     environment=lambda overlay: {"CUDA_VISIBLE_DEVICES": ""},
 )
+"""Asked of no words it says its flags; what instances are told is asked by ``planner.serving.platforms.registry``."""

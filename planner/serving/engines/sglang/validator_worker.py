@@ -77,6 +77,10 @@ def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     if "--speculative-draft-model-path" in words:
         facts["lacking"] = "a draft model's own config is not here: its speculation is not asked"
         words = list(_without_speculation(words))
+    if "nvfp4_online" in words:
+        facts["lacking"] = "SGLang makes nvfp4 on Blackwell devices only: the quantisation is not asked"
+        at = words.index("nvfp4_online")
+        del words[at - 1 : at + 1]
     config = dict(request["config"])
     if config.get("quantization_config", {}).get("quant_method") == "mxfp4":
         facts["lacking"] = "SGLang has mxfp4 on CUDA devices only: the checkpoint's format is not asked"

@@ -9,7 +9,7 @@ from typing import Any
 from planner.errors import DocumentInvalid
 from planner.serving.engines.engine import Arguments, ReadInstance, Served
 from planner.serving.engines.reading import Reading
-from planner.serving.engines.vllm.words import CACHE_READ, KV_CONNECTOR, ONLINE, flags
+from planner.serving.engines.vllm.words import CACHE_READ, KV_CONNECTOR, ONLINE, ONLINE_EXPERTS, flags
 from planner.serving.engines.vllm.write import GIB, KV_ROLES
 from planner.serving.layout import Formats, InstanceGroup, InstanceLayout, InstanceSettings, Speculation
 from planner.serving.words import Role, WeightFormat
@@ -18,7 +18,7 @@ _PLACES = ("host", "port", "nnodes", "node_rank", "master_addr", "master_port", 
 """Arguments that say where an instance runs, or what every deployment says alike."""
 _ROLES: dict[str, Role] = {word: role for role, word in KV_ROLES.items()}  # type: ignore[misc]  # keys are roles
 _MADE: dict[str, WeightFormat] = {
-    **{word: number_format for number_format, word in ONLINE.items()},
+    **{word: number_format for number_format, word in ONLINE_EXPERTS.items()},
     "fp8": "fp8",
     "fp8_per_channel": "fp8",
 }
@@ -133,7 +133,10 @@ def _formats(given: Reading, served: Served) -> Formats:
         parts = [_made(config[part]) if part in config else "bf16" for part in ("linear", "moe")]
         return given.made(Formats, weights=parts[0], experts=parts[1], kv_cache=kv_cache)
     if made is not None and served.weights == "bf16":
-        return given.made(Formats, weights=_made(made), kv_cache=kv_cache)
+        number_format = _made(made)
+        if number_format in ONLINE:
+            return given.made(Formats, weights=number_format, kv_cache=kv_cache)
+        return given.made(Formats, weights="bf16", experts=number_format, kv_cache=kv_cache)
     return given.made(Formats, weights=served.weights, experts=served.experts, kv_cache=kv_cache)
 
 

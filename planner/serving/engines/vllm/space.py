@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from planner.serving.engines import shared_rules
 from planner.serving.engines.engine import Asked, EngineRule
-from planner.serving.engines.vllm.words import EXCHANGES, ONLINE
+from planner.serving.engines.vllm.words import EXCHANGES, ONLINE, ONLINE_EXPERTS
 from planner.serving.words import WeightFormat
 
 _ONLINE: frozenset[WeightFormat] = frozenset(ONLINE)
+_ONLINE_EXPERTS: frozenset[WeightFormat] = frozenset(ONLINE_EXPERTS)
 
 
 def _vendor(asked: Asked) -> str | None:
@@ -125,7 +126,7 @@ def _blocks(asked: Asked) -> str | None:
 
 
 def _online(asked: Asked) -> str | None:
-    return shared_rules.formats_of_checkpoint(asked, _ONLINE)
+    return shared_rules.formats_of_checkpoint(asked, _ONLINE, _ONLINE_EXPERTS)
 
 
 RULES = (

@@ -12,11 +12,15 @@ KV_CONNECTOR = "NixlConnector"
 ONLINE: dict[WeightFormat, str] = {
     "fp8": "fp8_per_tensor",
     "fp8_block": "fp8_per_block",
-    "nvfp4": "nvfp4_per_token",
     "mxfp4": "mxfp4",
-    "int8": "int8_per_channel_weight_only",
 }
 """What ``--quantization`` makes of a 16-bit checkpoint while it loads it (vllm/config/quantization.py:195)."""
+ONLINE_EXPERTS: dict[WeightFormat, str] = {
+    **ONLINE,
+    "nvfp4": "nvfp4_per_token",
+    "int8": "int8_per_channel_weight_only",
+}
+"""... of experts; the further ones leave dense weights in 16 bit, and a model without experts as it is."""
 CACHE: dict[CacheFormat, str] = {"bf16": "bfloat16", "fp8": "fp8", "nvfp4": "nvfp4"}
 """``--kv-cache-dtype`` (vllm/config/cache.py:44)."""
 CACHE_READ: dict[str, CacheFormat] = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from planner.errors import BackEndRefused
 from planner.serving.engines.engine import DRAFTED, HEAD, OWN, PORT, RANK, SIDE, Arguments, InstanceCommand, Served
-from planner.serving.engines.vllm.words import CACHE, KV_CONNECTOR, ONLINE, flags
+from planner.serving.engines.vllm.words import CACHE, KV_CONNECTOR, ONLINE, ONLINE_EXPERTS, flags
 from planner.serving.layout import Deployment, Formats, InstanceGroup, Speculation
 
 GIB = 1 << 30
@@ -48,8 +48,8 @@ def _formats(formats: Formats, served: Served) -> Arguments:
     if (formats.weights, formats.of_experts) == (served.weights, served.of_experts):
         return found
     dense, experts = formats.weights, formats.of_experts
-    made = {wanted for wanted, held in ((dense, served.weights), (experts, served.of_experts)) if wanted != held}
-    if served.weights != "bf16" or served.of_experts != "bf16" or not made <= set(ONLINE):
+    makes = dense in {"bf16", *ONLINE} and experts in {"bf16", *ONLINE_EXPERTS}
+    if (served.weights, served.of_experts) != ("bf16", "bf16") or not makes:
         raise BackEndRefused(
             f"vLLM cannot load a {served.weights} checkpoint as {formats.weights} with experts in {experts}",
             where="/formats/weights",
@@ -58,7 +58,7 @@ def _formats(formats: Formats, served: Served) -> Arguments:
     if dense == experts:
         return {**found, "quantization": ONLINE[dense]}
     parts = {"linear": dense, "moe": experts}
-    config = {part: ONLINE[number_format] for part, number_format in parts.items() if number_format != "bf16"}
+    config = {part: ONLINE_EXPERTS[made] for part, made in parts.items() if made != "bf16"}
     return {**found, "quantization": "online", "quantization_config": config}
 
 
