@@ -1,8 +1,11 @@
 """Measured serving points: reading, mapping, judging; and the command that shows the errors."""
 
+from __future__ import annotations
+
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -11,7 +14,7 @@ from planner.cli.main import build_app
 from planner.errors import DocumentInvalid
 from planner.serving.evidence.behaviours import BEHAVIOURS, TENSORRT_LLM_0, generation
 from planner.serving.evidence.judged import derived_throughput, is_fitted_on, measured_value
-from planner.serving.evidence.mapped import mapped
+from planner.serving.evidence.mapped import MeasuredPoint, mapped
 from planner.serving.evidence.report import assess, markdown_section, stated_intervals
 from planner.serving.evidence.truth import COLUMNS, is_serving_truth, read_serving_truth
 from planner.serving.evidence.unmapped import RowUnmapped
@@ -45,11 +48,11 @@ def text_of(*rows: dict[str, str]) -> str:
     return written.getvalue()
 
 
-def point(**cells: str):
+def point(**cells: str) -> MeasuredPoint:
     return mapped(read_serving_truth(text_of(cells), "here")[0])
 
 
-def test_a_row_says_model_layout_formats_and_load():
+def test_a_row_says_model_layout_formats_and_load() -> None:
     found = point()
     layout = found.deployment.groups[0].layout
     assert (found.model.name, found.device, found.engine, found.release) == (
@@ -63,7 +66,7 @@ def test_a_row_says_model_layout_formats_and_load():
     assert (found.ttft_s, found.tpot_s) == (0.09, 0.006)
 
 
-def test_rows_of_inference_max_have_uniform_lengths_and_multiplied_axes():
+def test_rows_of_inference_max_have_uniform_lengths_and_multiplied_axes() -> None:
     notes = "db-dump/2026-04-27; config_id=202; moe_tp=4; FLAG GPU count from tp*attention_dp >8, check the mapping"
     found = point(**MOE, tp="16", ep="4", attention_dp="1", notes=notes)
     layout = found.deployment.groups[0].layout
@@ -74,7 +77,7 @@ def test_rows_of_inference_max_have_uniform_lengths_and_multiplied_axes():
     assert ranks.deployment.groups[0].layout.attention_dp == 8
 
 
-def test_pools_of_prefill_and_decode():
+def test_pools_of_prefill_and_decode() -> None:
     notes = "db-dump/2026; disagg prefill workers=4 bs=1 moe_tp=1; decode workers=1 bs=16 moe_tp=1; "
     kind = "disaggregated P/D, fixed concurrency"
     axes = {"tp": "P1/D1", "pp": "P1/D1", "ep": "P4/D32", "attention_dp": "P4/D32"}
@@ -98,12 +101,12 @@ def test_pools_of_prefill_and_decode():
         ({"scenario": "single stream"}, "not a kind of run"),
     ],
 )
-def test_rows_that_cannot_be_predicted_say_why(cells, reason):
+def test_rows_that_cannot_be_predicted_say_why(cells: dict[str, str], reason: str) -> None:
     with pytest.raises(RowUnmapped, match=reason):
         point(**cells)
 
 
-def test_files_are_known_by_their_columns():
+def test_files_are_known_by_their_columns() -> None:
     assert is_serving_truth(text_of({}))
     assert not is_serving_truth("id,source,model,mfu_pct\n")
     with pytest.raises(DocumentInvalid, match="columns are missing"):
@@ -112,7 +115,7 @@ def test_files_are_known_by_their_columns():
         read_serving_truth(text_of({}, {}), "here")
 
 
-def test_sweeps_stay_together():
+def test_sweeps_stay_together() -> None:
     parts = {
         is_fitted_on(point(id=str(load), batch_or_concurrency=str(load), tp=str(tp)))
         for load in (1, 8)
@@ -122,13 +125,13 @@ def test_sweeps_stay_together():
     assert len({is_fitted_on(point(engine_version=f"0.{number}")) for number in range(12)}) == 2
 
 
-def test_throughput_by_littles_law():
+def test_throughput_by_littles_law() -> None:
     found = point()
     assert derived_throughput(found) == pytest.approx(16 * 256 / (0.09 + 255 * 0.006))
     assert measured_value(point(tokens_per_s_total="1234"), "throughput") == 1234
 
 
-def test_every_kind_of_run_is_predicted_near_what_such_runs_take():
+def test_every_kind_of_run_is_predicted_near_what_such_runs_take() -> None:
     rows = [
         {"id": "aggregated"},
         {"id": "static", "scenario": "static batch throughput", "tokens_per_s_total": "2000"},
@@ -144,14 +147,15 @@ def test_every_kind_of_run_is_predicted_near_what_such_runs_take():
     report = assess(read_serving_truth(text_of(*rows), "here"))
     assert not report.unmapped
     found = {judged.point.row.id: judged.predicted for judged in report.judged}
-    assert 0.003 < found["aggregated"].tpot_s < 0.012
-    assert 0.01 < found["first"].ttft_s < 0.08
+    assert 0.003 < (found["aggregated"].tpot_s or 0.0) < 0.012
+    assert 0.01 < (found["first"].ttft_s or 0.0) < 0.08
     assert found["rate"].output_tokens_per_s == pytest.approx(4 * 256)
-    assert found["most"].output_tokens_per_s > found["aggregated"].output_tokens_per_s
+    most, less = (found[name].output_tokens_per_s or 0.0 for name in ("most", "aggregated"))
+    assert most > less > 0
     assert "## Serving" in markdown_section(report)
 
 
-def test_generations_and_stated_intervals():
+def test_generations_and_stated_intervals() -> None:
     assert generation("tensorrt-llm", "0.17") == TENSORRT_LLM_0
     assert generation("tensorrt-llm", "0.8.1.post2") == generation("tensorrt-llm", "1.0") == "tensorrt-llm"
     assert set(BEHAVIOURS) >= {"vllm", "sglang", "tensorrt-llm"}
@@ -159,7 +163,7 @@ def test_generations_and_stated_intervals():
         assert all(low < 1 < high for low, high in by_engine.values())
 
 
-def test_the_command_knows_serving_points(tmp_path):
+def test_the_command_knows_serving_points(tmp_path: Path) -> None:
     file = tmp_path / "points.csv"
     file.write_text(text_of({}, {"id": "other", "device": "MI300X"}), encoding="utf-8")
     ran = CliRunner().invoke(build_app("accuracy"), ["accuracy", str(file), "--output", "json"], prog_name="meshwright")

@@ -1,5 +1,7 @@
 """The closed form of an engine's scheduler against its simulator, iteration by iteration."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +12,7 @@ from planner.serving.engines.sglang import behaviour as sglang
 from planner.serving.engines.vllm import behaviour as vllm
 from planner.serving.evidence.predicted import NEUTRAL
 from planner.serving.layout import Formats, InstanceGroup, InstanceLayout
+from planner.serving.predict.behaviour import Behaviour
 from planner.serving.predict.instance_times import InstanceTimes, instance_times
 from planner.serving.predict.iteration_operators import iteration_operators
 from planner.serving.predict.iteration_time import IterationTimes, Links
@@ -26,7 +29,7 @@ FORMATS = Formats(weights="fp8", kv_cache="fp8")
 WAVES = 8
 
 
-def times_of(behaviour, layout: InstanceLayout, new_tokens: float, output: float) -> InstanceTimes:
+def times_of(behaviour: Behaviour, layout: InstanceLayout, new_tokens: float, output: float) -> InstanceTimes:
     engine = "vllm" if behaviour is VLLM else "sglang"
     operators = iteration_operators(builtin_model("qwen3-30b-a3b"), layout, FORMATS)
     iterations = IterationTimes(operators, kernel_times("h100-sxm5-80gb", engine), "fp8", LINKS)
@@ -37,7 +40,9 @@ def times_of(behaviour, layout: InstanceLayout, new_tokens: float, output: float
 @pytest.mark.parametrize("behaviour", [VLLM, SGLANG])
 @pytest.mark.parametrize(("new_tokens", "output", "load"), [(1024, 256, 4), (4096, 256, 24)])
 @pytest.mark.parametrize("alike", [True, False])
-def test_the_closed_form_agrees_with_the_simulator(behaviour, new_tokens, output, load, alike):
+def test_the_closed_form_agrees_with_the_simulator(
+    behaviour: Behaviour, new_tokens: int, output: int, load: int, alike: bool
+) -> None:
     times = times_of(behaviour, InstanceLayout(tp=2), new_tokens, output)
     number = WAVES * load
     drawn = np.random.default_rng(1).integers(int(output * 0.8), int(output * 1.2), number)
@@ -49,7 +54,7 @@ def test_the_closed_form_agrees_with_the_simulator(behaviour, new_tokens, output
     assert state.requests_per_s[0] == pytest.approx(seen.requests_per_s, rel=0.15)
 
 
-def test_ranks_that_read_at_random_lengthen_each_others_iterations():
+def test_ranks_that_read_at_random_lengthen_each_others_iterations() -> None:
     times = times_of(VLLM, InstanceLayout(attention_dp=4, ep=4), 2048, 256)
     passes = np.random.default_rng(2).integers(150, 360, 320)
     seen = simulated(times, passes, places=1e9, concurrency=32)
@@ -57,7 +62,7 @@ def test_ranks_that_read_at_random_lengthen_each_others_iterations():
     assert state.interval[0] == pytest.approx(seen.tpot.mean(), rel=0.15)
 
 
-def test_requests_beyond_the_places_wait_for_one():
+def test_requests_beyond_the_places_wait_for_one() -> None:
     times = times_of(VLLM, InstanceLayout(tp=1), 512, 128)
     free, tight = (closed_loop(times, np.array([64.0]), places) for places in (1e9, 16.0))
     assert tight.ttft[0] > 5 * free.ttft[0]
