@@ -12,7 +12,7 @@ from planner.operations.question import Devices, cluster_of, model_of
 from planner.serving.layout import Deployment, InstanceGroup
 from planner.serving.plan import RankedDeployment, ServingPlan
 from planner.serving.problem import ServingConstraints, ServingObjective, ServingProblem
-from planner.serving.traffic import ServiceLevel, Traffic
+from planner.serving.traffic import ServiceLevel, ServingTraffic
 from planner.serving.words import EngineName, WeightFormat
 from profiles.document import Document
 
@@ -34,7 +34,7 @@ class ServingQuestion(Document):
         description="a name, or a cluster document with one pool"
     )
     devices: Devices | None = Field(default=None, description="scale it to so many devices")
-    traffic: Traffic
+    traffic: ServingTraffic
     promised: ServiceLevel = ServiceLevel()
     objective: ServingObjective = "throughput"
     constraints: ServingConstraints = ServingConstraints()

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from planner.model.spec import ModelSpec
 from planner.serving.layout import InstanceLayout, InstanceSettings
-from planner.serving.traffic import Lengths, ServiceLevel, Traffic
+from planner.serving.traffic import Lengths, ServiceLevel, ServingTraffic
 from planner.serving.words import ENGINES, CacheFormat, WeightFormat
 from profiles.cluster import Cluster
 from profiles.document import Document
@@ -61,7 +61,7 @@ class ServingProblem(Document):
     schema_version: Literal[1] = 1
     model: ModelSpec
     cluster: Cluster
-    traffic: Traffic
+    traffic: ServingTraffic
     promised: ServiceLevel = ServiceLevel()
     objective: ServingObjective = "throughput"
     constraints: ServingConstraints = ServingConstraints()
@@ -93,7 +93,7 @@ class ServingProblem(Document):
         return min(self.cluster.num_devices, self.constraints.max_devices or self.cluster.num_devices)
 
 
-def longest_tokens(traffic: Traffic) -> int:
+def longest_tokens(traffic: ServingTraffic) -> int:
     """Tokens of the longest usual request: the largest of a table or a range, else the mean."""
     return _longest(traffic.input_tokens) + _longest(traffic.output_tokens)
 

@@ -50,7 +50,7 @@ class Lengths(Document):
         return self
 
 
-class Traffic(Document):
+class ServingTraffic(Document):
     """What arrives.
 
     ``concurrency``: so many requests are always in flight, a new one is sent when one ends (closed loop).

@@ -14,7 +14,7 @@ from planner.serving.evidence.row_subject import row_cluster, row_engine, row_fo
 from planner.serving.evidence.truth import ServingRow
 from planner.serving.evidence.unmapped import RowUnmapped
 from planner.serving.layout import Deployment, InstanceGroup, InstanceLayout, InstanceSettings
-from planner.serving.traffic import Lengths, Traffic
+from planner.serving.traffic import Lengths, ServingTraffic
 from planner.serving.words import EngineName, Role
 from profiles.cluster import Cluster
 
@@ -56,7 +56,7 @@ class MeasuredPoint:
     model: ModelSpec
     cluster: Cluster
     deployment: Deployment
-    traffic: Traffic
+    traffic: ServingTraffic
     load: int
     """Requests in flight, of a static batch, or sent at once."""
     waves: float
@@ -97,7 +97,7 @@ def mapped(row: ServingRow) -> MeasuredPoint:
         model=model,
         cluster=cluster,
         deployment=deployment,
-        traffic=Traffic(input_tokens=_lengths(row, inputs), output_tokens=_lengths(row, outputs)),
+        traffic=ServingTraffic(input_tokens=_lengths(row, inputs), output_tokens=_lengths(row, outputs)),
         load=load,
         waves=_waves(row, load),
         ttft_s=ttft / 1e3 if ttft else None,

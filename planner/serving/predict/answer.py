@@ -17,9 +17,9 @@ from planner.serving.predict.prediction import (
     Likely,
     Limit,
     ServingPrediction,
-    Spread,
+    TimeSpread,
 )
-from planner.serving.traffic import Traffic
+from planner.serving.traffic import ServingTraffic
 
 if TYPE_CHECKING:
     from planner.serving.predict.pools import Pools
@@ -28,7 +28,7 @@ _KERNELS = {"matmuls": "matmul_s", "attention": "decode_attention_s", "experts":
 _KERNELS |= {"collectives": "collective_s", "passes": "pass_over_s"}
 
 
-def predicted_deployment(asked: Pools, traffic: Traffic, deployment: Deployment) -> ServingPrediction:
+def predicted_deployment(asked: Pools, traffic: ServingTraffic, deployment: Deployment) -> ServingPrediction:
     """The whole document."""
     if deployment.disaggregated:
         return _disaggregated(asked, traffic, deployment)
@@ -48,7 +48,7 @@ def predicted_deployment(asked: Pools, traffic: Traffic, deployment: Deployment)
     return _document(asked, deployment, group, sizes, curve, point)
 
 
-def _open(asked: Pools, deployment: Deployment, curve: InstanceCurve, traffic: Traffic) -> LoadPoint:
+def _open(asked: Pools, deployment: Deployment, curve: InstanceCurve, traffic: ServingTraffic) -> LoadPoint:
     group = deployment.groups[0]
     if traffic.requests_per_s is not None:
         return at_rate(curve, traffic.requests_per_s / group.num_instances)
@@ -121,11 +121,13 @@ def _shared(asked: Pools, deployment: Deployment, instance: InstancePrediction) 
     }
 
 
-def _spread(times: dict[float, np.ndarray], curve: InstanceCurve, load: float, waiting: dict[float, float]) -> Spread:
+def _spread(
+    times: dict[float, np.ndarray], curve: InstanceCurve, load: float, waiting: dict[float, float]
+) -> TimeSpread:
     def at(percentile: float) -> float:
         return float(np.interp(load, curve.loads, times[percentile])) + waiting.get(percentile, 0.0)
 
-    return Spread(mean_s=at(MEAN), p50_s=at(50.0), p90_s=at(90.0), p95_s=at(95.0), p99_s=at(99.0))
+    return TimeSpread(mean_s=at(MEAN), p50_s=at(50.0), p90_s=at(90.0), p95_s=at(95.0), p99_s=at(99.0))
 
 
 def _instance(
@@ -165,7 +167,7 @@ def _instance(
     )
 
 
-def _disaggregated(asked: Pools, traffic: Traffic, deployment: Deployment) -> ServingPrediction:
+def _disaggregated(asked: Pools, traffic: ServingTraffic, deployment: Deployment) -> ServingPrediction:
     """Prefill and decode instances at the load at which both answer as many requests."""
     prefill, decode = deployment.groups
     sizes = request_sizes(traffic)
@@ -215,6 +217,6 @@ def _disaggregated(asked: Pools, traffic: Traffic, deployment: Deployment) -> Se
     )
 
 
-def _named(mean: float, percentiles: dict[float, float]) -> Spread:
+def _named(mean: float, percentiles: dict[float, float]) -> TimeSpread:
     p50, p90, p95, p99 = (percentiles[q] for q in (50.0, 90.0, 95.0, 99.0))
-    return Spread(mean_s=mean, p50_s=p50, p90_s=p90, p95_s=p95, p99_s=p99)
+    return TimeSpread(mean_s=mean, p50_s=p50, p90_s=p90, p95_s=p95, p99_s=p99)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.serving.traffic import Lengths, Traffic
+from planner.serving.traffic import Lengths, ServingTraffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class RequestSizes:
         return self.new_tokens + self.cached_tokens + self.output_tokens / 2
 
 
-def request_sizes(traffic: Traffic, *, prefix_caching: bool = True) -> RequestSizes:
+def request_sizes(traffic: ServingTraffic, *, prefix_caching: bool = True) -> RequestSizes:
     """Mean sizes of the traffic's requests."""
     inputs, outputs = moments(traffic.input_tokens), moments(traffic.output_tokens)
     share = traffic.prefix_share if prefix_caching else 0.0

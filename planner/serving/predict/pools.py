@@ -17,7 +17,7 @@ from planner.serving.predict.iteration_operators import iteration_operators
 from planner.serving.predict.iteration_time import IterationTimes, Links
 from planner.serving.predict.lengths import RequestSizes, request_sizes
 from planner.serving.predict.memory import DeviceMemory, device_memory
-from planner.serving.traffic import Traffic
+from planner.serving.traffic import ServingTraffic
 from planner.serving.words import Role
 from profiles.cluster import Cluster
 from profiles.serving_kernels.kernel_times import KernelTimes
@@ -76,7 +76,7 @@ class Pools:
             self._memory[key] = device_memory(self.model, device_bytes, group, formats, self.behaviour)
         return self._memory[key]
 
-    def instance_times(self, traffic: Traffic, group: InstanceGroup, formats: Formats) -> InstanceTimes:
+    def instance_times(self, traffic: ServingTraffic, group: InstanceGroup, formats: Formats) -> InstanceTimes:
         """Curves of the iterations of an instance at this traffic's lengths."""
         sizes = request_sizes(traffic, prefix_caching=group.settings.prefix_caching)
         key = (group.layout, group.settings, formats, sizes, traffic.acceptance)
@@ -99,13 +99,15 @@ class Pools:
         output = 0.0 if group.role == "prefill" else sizes.output_tokens * self.behaviour.held_output
         return memory.requests(sizes.new_tokens + sizes.cached_tokens + output)
 
-    def instance_curve(self, traffic: Traffic, deployment: Deployment, role: Role, loads: ArrayLike) -> InstanceCurve:
+    def instance_curve(
+        self, traffic: ServingTraffic, deployment: Deployment, role: Role, loads: ArrayLike
+    ) -> InstanceCurve:
         """One instance of the group with this role, at ``loads`` requests in flight there."""
         group = next(group for group in deployment.groups if group.role == role)
         return self.curve(traffic, group, deployment.formats, np.asarray(loads, dtype=np.float64))
 
     def predicted_at(
-        self, traffic: Traffic, deployment: Deployment, loads: ArrayLike, *, waves: float = math.inf
+        self, traffic: ServingTraffic, deployment: Deployment, loads: ArrayLike, *, waves: float = math.inf
     ) -> LoadCurve:
         """The deployment at ``loads`` requests in flight in all (closed loop); the traffic's own load is not read.
 
@@ -122,7 +124,7 @@ class Pools:
         tokens = rate * request_sizes(traffic).output_tokens
         return LoadCurve(True, "", wanted, rate, tokens, curve.ttft_s[MEAN], curve.tpot_s[MEAN])
 
-    def kv_transfer_s(self, traffic: Traffic, deployment: Deployment) -> float:
+    def kv_transfer_s(self, traffic: ServingTraffic, deployment: Deployment) -> float:
         """Keys and values of a mean prompt, from prefill to decode devices, over the network of the narrower side."""
         sizes = request_sizes(traffic)
         prefill, decode = deployment.groups
@@ -133,7 +135,7 @@ class Pools:
         return need * senders / rate + self.links.network_latency_s
 
     def curve(
-        self, traffic: Traffic, group: InstanceGroup, formats: Formats, loads: Array, waves: float = math.inf
+        self, traffic: ServingTraffic, group: InstanceGroup, formats: Formats, loads: Array, waves: float = math.inf
     ) -> InstanceCurve:
         """One instance of a group, at ``loads`` requests in flight there."""
         sizes = request_sizes(traffic, prefix_caching=group.settings.prefix_caching)
@@ -148,7 +150,7 @@ class Pools:
         times = self.instance_times(traffic, group, formats)
         return instance_curve(times, sizes, group.role, loads, places, waves=waves)
 
-    def _pools(self, traffic: Traffic, deployment: Deployment, wanted: Array, waves: float) -> LoadCurve:
+    def _pools(self, traffic: ServingTraffic, deployment: Deployment, wanted: Array, waves: float) -> LoadCurve:
         """Prefill and decode instances in one closed loop.
 
         Prompts queue for the next free of all prefill instances (wait ``t / 2c x u^sqrt(2c + 2) / (1 - u)`` of M/D/c at

@@ -14,7 +14,7 @@ from planner.serving.layout import Deployment
 from planner.serving.predict.answer import predicted_deployment
 from planner.serving.predict.pools import LoadCurve, Pools
 from planner.serving.predict.prediction import ServingPrediction
-from planner.serving.traffic import Traffic
+from planner.serving.traffic import ServingTraffic
 
 __all__ = ["LoadCurve", "Predictor"]
 
@@ -22,6 +22,6 @@ __all__ = ["LoadCurve", "Predictor"]
 class Predictor(Pools):
     """Predicts deployments of one engine and model on one cluster."""
 
-    def predicted(self, traffic: Traffic, deployment: Deployment) -> ServingPrediction:
+    def predicted(self, traffic: ServingTraffic, deployment: Deployment) -> ServingPrediction:
         """What the requests of this traffic see; without a load, at one request in flight."""
         return predicted_deployment(self, traffic, deployment)

@@ -14,7 +14,7 @@ and values, ``max_num_sequences``, ``max_num_batched_tokens``, collectives or th
 nothing, since everything that arrives is answered."""
 
 
-class Spread(Document):
+class TimeSpread(Document):
     """One time over all requests, seconds."""
 
     mean_s: float = Field(ge=0)
@@ -56,9 +56,9 @@ class ServingPrediction(Document):
 
     fits: bool = Field(description="weights and at least one longest request have room")
     reason: str = Field(default="", description="why it does not fit")
-    ttft: Spread | None = None
-    tpot: Spread | None = None
-    end_to_end: Spread | None = None
+    ttft: TimeSpread | None = None
+    tpot: TimeSpread | None = None
+    end_to_end: TimeSpread | None = None
     requests_per_s: float = Field(default=0.0, ge=0)
     output_tokens_per_s: float = Field(default=0.0, ge=0, description="of the whole deployment")
     output_tokens_per_s_per_device: float = Field(default=0.0, ge=0)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planner.model.mixers.softmax import AttentionSpec
 from planner.model.operators import head_operators, layer_operators
 from planner.model.spec import ModelSpec
-from planner.serving.traffic import Lengths, Traffic
+from planner.serving.traffic import Lengths, ServingTraffic
 
 FloatArray = NDArray[np.float64]
 STEEPEST_ROUTING = 1.2
@@ -109,7 +109,7 @@ def model_amounts(model: ModelSpec) -> ModelAmounts:
     )
 
 
-def request_amounts(traffic: Traffic) -> RequestAmounts:
+def request_amounts(traffic: ServingTraffic) -> RequestAmounts:
     """The means of a traffic."""
     inputs, input_square = _moments(traffic.input_tokens)
     outputs, output_square = _moments(traffic.output_tokens)

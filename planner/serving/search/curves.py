@@ -16,7 +16,7 @@ from planner.serving.layout import Deployment, Formats, InstanceGroup
 from planner.serving.predict.curve import InstanceCurve
 from planner.serving.predict.prediction import ServingPrediction
 from planner.serving.search.amounts import FloatArray
-from planner.serving.traffic import ServiceLevel, Traffic
+from planner.serving.traffic import ServiceLevel, ServingTraffic
 from planner.serving.words import EngineName
 
 LOADS = np.unique(np.round(2.0 ** np.arange(0, 13.01, 1 / 2)))
@@ -44,7 +44,7 @@ class Evaluator(Protocol):
         """One instance of a group, alone; ``group.role`` says what it does."""
         ...
 
-    def predicted(self, deployment: Deployment, traffic: Traffic) -> ServingPrediction:
+    def predicted(self, deployment: Deployment, traffic: ServingTraffic) -> ServingPrediction:
         """The whole deployment."""
         ...
 

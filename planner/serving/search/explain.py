@@ -8,7 +8,7 @@ from planner.serving.predict.prediction import Limit
 from planner.serving.problem import ServingProblem
 from planner.serving.search.amounts import model_amounts, request_amounts
 from planner.serving.search.curves import Evaluator, Limits, prediction_meets
-from planner.serving.traffic import Lengths, Traffic
+from planner.serving.traffic import Lengths, ServingTraffic
 from planner.serving.words import WEIGHT_BYTES
 
 GIB = 1 << 30
@@ -130,7 +130,7 @@ def traffic_changes(
     return tuple(lines)
 
 
-def _scaled(traffic: Traffic, inputs: float, outputs: float) -> Traffic:
+def _scaled(traffic: ServingTraffic, inputs: float, outputs: float) -> ServingTraffic:
     return traffic.model_copy(
         update={
             "input_tokens": _lengths(traffic.input_tokens, inputs),

@@ -10,7 +10,7 @@ from planner.serving.predict.predict import Predictor
 from planner.serving.predict.prediction import ServingPrediction
 from planner.serving.search.amounts import FloatArray
 from planner.serving.search.curves import Family
-from planner.serving.traffic import Traffic
+from planner.serving.traffic import ServingTraffic
 from planner.serving.words import EngineName, Role
 from profiles.cluster import Cluster
 from profiles.serving_kernels import kernel_times
@@ -19,7 +19,7 @@ from profiles.serving_kernels import kernel_times
 class KernelEvaluator:
     """Predicts for one model, cluster and traffic; a predictor is made once for each engine and release."""
 
-    def __init__(self, model: ModelSpec, cluster: Cluster, traffic: Traffic) -> None:
+    def __init__(self, model: ModelSpec, cluster: Cluster, traffic: ServingTraffic) -> None:
         self._model, self._cluster, self._traffic = model, cluster, traffic
         self._predictors: dict[tuple[EngineName, str], Predictor] = {}
 
@@ -41,6 +41,6 @@ class KernelEvaluator:
             groups = both["prefill"], both["decode"]
         return predictor.instance_curve(self._traffic, family.deployment(*groups), group.role, loads)
 
-    def predicted(self, deployment: Deployment, traffic: Traffic) -> ServingPrediction:
+    def predicted(self, deployment: Deployment, traffic: ServingTraffic) -> ServingPrediction:
         """A whole deployment."""
         return self.predictor(deployment.engine, deployment.release).predicted(traffic, deployment)

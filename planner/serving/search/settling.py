@@ -13,7 +13,7 @@ from planner.serving.problem import ServingProblem
 from planner.serving.search.contests import Goal, Part
 from planner.serving.search.curves import LOADS, Evaluator, Family, Limits, best_load, prediction_meets
 from planner.serving.search.find import Ranked
-from planner.serving.traffic import Traffic
+from planner.serving.traffic import ServingTraffic
 
 HALVINGS = 7
 MOST_STEPS = 24
@@ -39,7 +39,7 @@ def settled(
 
 
 def _load_that_keeps(
-    evaluator: Evaluator, deployment: Deployment, traffic: Traffic, limits: Limits, most: int
+    evaluator: Evaluator, deployment: Deployment, traffic: ServingTraffic, limits: Limits, most: int
 ) -> tuple[int, ServingPrediction]:
     """The most requests in flight, at most ``most``, whose whole prediction keeps the promises, by halving; else 1."""
     prediction = evaluator.predicted(deployment, _in_flight(traffic, most))
@@ -113,7 +113,7 @@ def ranked_deployment(  # what a line of the answer is made of
     )
 
 
-def _in_flight(traffic: Traffic, load: float) -> Traffic:
+def _in_flight(traffic: ServingTraffic, load: float) -> ServingTraffic:
     return traffic.model_copy(update={"concurrency": int(load), "requests_per_s": None, "all_at_once": None})
 
 
@@ -157,7 +157,7 @@ def _grown(groups: list[InstanceGroup], at: int) -> list[InstanceGroup]:
     return [*groups[:at], more, *groups[at + 1 :]]
 
 
-def _answers(prediction: ServingPrediction, traffic: Traffic) -> bool:
+def _answers(prediction: ServingPrediction, traffic: ServingTraffic) -> bool:
     return prediction.requests_per_s >= 0.98 * (traffic.requests_per_s or 0.0)
 
 

@@ -7,11 +7,11 @@ import numpy as np
 from planner.model.spec import ModelSpec
 from planner.serving.layout import Deployment, InstanceGroup
 from planner.serving.predict.curve import InstanceCurve, unfit
-from planner.serving.predict.prediction import ServingPrediction, Spread
+from planner.serving.predict.prediction import ServingPrediction, TimeSpread
 from planner.serving.search.amounts import FloatArray, distinct_experts, model_amounts, request_amounts
 from planner.serving.search.bounds import peak
 from planner.serving.search.curves import LOADS, PERCENTILES, Family
-from planner.serving.traffic import Traffic
+from planner.serving.traffic import ServingTraffic
 from planner.serving.words import CACHE_BYTES, WEIGHT_BYTES
 from profiles.cluster import Cluster
 
@@ -34,7 +34,7 @@ def made(
 class RooflineEvaluator:
     """See the module; counts what it was asked."""
 
-    def __init__(self, model: ModelSpec, cluster: Cluster, traffic: Traffic) -> None:
+    def __init__(self, model: ModelSpec, cluster: Cluster, traffic: ServingTraffic) -> None:
         self.amounts, self.request = model_amounts(model), request_amounts(traffic)
         self.device, self.layers = cluster.pools[0].device, model.num_layers
         self.asked = 0
@@ -82,7 +82,7 @@ class RooflineEvaluator:
         whole = {each: ttft[each] + tpot[each] * (request.output_tokens - 1) for each in PERCENTILES}
         return made(loads, rates, ttft, tpot, whole)
 
-    def predicted(self, deployment: Deployment, traffic: Traffic) -> ServingPrediction:
+    def predicted(self, deployment: Deployment, traffic: ServingTraffic) -> ServingPrediction:
         """The whole deployment in a closed loop, by its instances' curves; open loops by the load that answers them."""
         family = Family(deployment.engine, deployment.release, deployment.formats)
         curves = [(self.curve(family, group, LOADS), group.num_instances) for group in deployment.groups]
@@ -117,5 +117,5 @@ class RooflineEvaluator:
         )
 
 
-def _spread(times: dict[float, float]) -> Spread:
-    return Spread(mean_s=times[50], p50_s=times[50], p90_s=times[90], p95_s=times[95], p99_s=times[99])
+def _spread(times: dict[float, float]) -> TimeSpread:
+    return TimeSpread(mean_s=times[50], p50_s=times[50], p90_s=times[90], p95_s=times[95], p99_s=times[99])

@@ -18,12 +18,12 @@ from planner.serving.search.curves import LOADS, Family, Limits, best_load
 from planner.serving.search.find import ROLES, Space, search
 from planner.serving.search.instances import Evaluated, Instances
 from planner.serving.search.layouts import layouts_of
-from planner.serving.traffic import Lengths, ServiceLevel, Traffic
+from planner.serving.traffic import Lengths, ServiceLevel, ServingTraffic
 from profiles.catalogue import load_cluster
 from tests.sampling import drawn
 from tests.unit.serving.roofline_evaluator import RooflineEvaluator
 
-TRAFFIC = Traffic(input_tokens=Lengths(mean=2000), output_tokens=Lengths(mean=300))
+TRAFFIC = ServingTraffic(input_tokens=Lengths(mean=2000), output_tokens=Lengths(mean=300))
 FAMILIES = (
     Family("vllm", "1", Formats(weights="fp8")),
     Family("sglang", "1", Formats(weights="fp8", kv_cache="fp8")),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planner.operations.serving import ServingEstimate
     from planner.serving.layout import Deployment, InstanceGroup
     from planner.serving.plan import RankedDeployment, ServingPlan
-    from planner.serving.predict.prediction import Spread
+    from planner.serving.predict.prediction import TimeSpread
     from planner.serving.problem import ServingProblem
 
 HEAD = (
@@ -113,7 +113,7 @@ def _row(problem: ServingProblem, line: RankedDeployment) -> tuple[str, ...]:
     )
 
 
-def _time(problem: ServingProblem, spread: Spread | None) -> str:
+def _time(problem: ServingProblem, spread: TimeSpread | None) -> str:
     from planner.serving.search.curves import limits_of
 
     return "" if spread is None else seconds(getattr(spread, f"p{limits_of(problem.promised).percentile}_s"))
