@@ -1064,6 +1064,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/rl-estimates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Predict a step of RL as it is run
+         * @description Stage by stage; what of the layouts is not given is the best.
+         */
+        post: operations["create_rl_estimate_v1_rl_estimates_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rl-plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Which devices should generate and which train in a step of RL, and in which layouts?
+         * @description Colocated or split, synchronous or not, with the trainer's proved layout and the engines' best one, and a bound.
+         *     It is not stored and has no files.
+         */
+        post: operations["create_rl_plan_v1_rl_plans_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/scripts:read": {
         parameters: {
             query?: never;
@@ -1078,6 +1119,49 @@ export interface paths {
          * @description Model, workload, strategy and devices of a script that is sent as text, what became of each of its arguments, and the places that its text leaves open.  With `cluster` the run is estimated there, with `plan` it is the answer to why not mine.  The script is read, never run.
          */
         post: operations["read_script_v1_scripts_read_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/serving/estimates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a given deployment gives under a traffic, and whether its engine runs it
+         * @description Times to the first and to each further token, tokens a second, memory, what binds.  Without a load in the traffic, at
+         *     the load with the most tokens under the promises.
+         */
+        post: operations["create_serving_estimate_v1_serving_estimates_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/serving/plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The best deployment of an engine for a traffic: layout, instances, prefill and decode apart or together
+         * @description The engine, its layout, number formats, batch limits and numbers of instances with the most tokens a second, the least
+         *     money or the fewest devices under the promises, with a bound on every other deployment; why, what each promise costs,
+         *     and what the best of each other engine and kind would give.  It is not stored.
+         */
+        post: operations["create_serving_plan_v1_serving_plans_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2684,6 +2768,34 @@ export interface components {
             ];
         };
         /**
+         * Deployment
+         * @description What is started: aggregated instances alone, or prefill beside decode instances, of one engine release.
+         */
+        Deployment: {
+            /**
+             * Engine
+             * @enum {string}
+             */
+            engine: "vllm" | "sglang" | "tensorrt-llm";
+            /**
+             * @default {
+             *       "kv_cache": "bf16",
+             *       "weights": "bf16"
+             *     }
+             */
+            formats: components["schemas"]["Formats"];
+            /** Groups */
+            groups: components["schemas"]["InstanceGroup"][];
+            /** Release */
+            release: string;
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+        };
+        /**
          * Device
          * @description One planner rank: what ``torch`` sees as a device (a GCD, a die, a chip).
          */
@@ -3324,7 +3436,7 @@ export interface components {
             headline: string;
             /**
              * Ladder
-             * @description beyond 512 devices: cheap measurements that would settle the plan, in their order
+             * @description beyond 512 devices, and over several kinds of them: cheap measurements that would settle the plan, in their order
              * @default []
              */
             ladder: components["schemas"]["planner__answers__explain__trust_ladder__Rung"][];
@@ -4003,6 +4115,29 @@ export interface components {
             pools: string[];
         };
         /**
+         * Formats
+         * @description Number formats: of dense weights and their matmuls, of experts, and of keys and values.
+         */
+        Formats: {
+            /**
+             * Experts
+             * @description none = as the dense weights
+             */
+            experts?: ("bf16" | "fp8" | "fp8_block" | "nvfp4" | "mxfp4" | "int8" | "int4") | null;
+            /**
+             * Kv Cache
+             * @default bf16
+             * @enum {string}
+             */
+            kv_cache: "bf16" | "fp8" | "nvfp4";
+            /**
+             * Weights
+             * @default bf16
+             * @enum {string}
+             */
+            weights: "bf16" | "fp8" | "fp8_block" | "nvfp4" | "mxfp4" | "int8" | "int4";
+        };
+        /**
          * Gain
          * @description A lookup that a measurement would make surer.
          */
@@ -4272,6 +4407,29 @@ export interface components {
             memory_bytes: number;
         };
         /**
+         * HostMemory
+         * @description What one device of a stage keeps in the memory of its node, and how much of that memory is for it.
+         */
+        HostMemory: {
+            /**
+             * Activations
+             * @description kept activations of the layers that are offloaded
+             */
+            activations: number;
+            /**
+             * Limit
+             * @description its part of the node's memory that a plan may use
+             */
+            limit: number;
+            /**
+             * Optimizer
+             * @description optimizer states
+             */
+            optimizer: number;
+            /** Total */
+            total: number;
+        };
+        /**
          * ImportAnswer
          * @description ``POST /v1/profiles:import``: what was read, and what was kept of it.
          */
@@ -4363,6 +4521,185 @@ export interface components {
             weighted: boolean;
         };
         /**
+         * InstanceGroup
+         * @description ``num_instances`` equal engine instances with one role.
+         */
+        InstanceGroup: {
+            /**
+             * @default {
+             *       "attention_dp": 1,
+             *       "cp": 1,
+             *       "dcp": 1,
+             *       "ep": 1,
+             *       "pp": 1,
+             *       "tp": 1
+             *     }
+             */
+            layout: components["schemas"]["InstanceLayout"];
+            /**
+             * Num Instances
+             * @default 1
+             */
+            num_instances: number;
+            /**
+             * Role
+             * @default aggregated
+             * @enum {string}
+             */
+            role: "aggregated" | "prefill" | "decode";
+            /**
+             * @default {
+             *       "chunked_prefill": true,
+             *       "cuda_graphs": true,
+             *       "host_cache_bytes": 0,
+             *       "prefix_caching": true,
+             *       "redundant_experts": 0
+             *     }
+             */
+            settings: components["schemas"]["InstanceSettings"];
+        };
+        /**
+         * InstanceLayout
+         * @description The axes of one engine instance.
+         */
+        InstanceLayout: {
+            /**
+             * Attention Dp
+             * @default 1
+             */
+            attention_dp: number;
+            /**
+             * Cp
+             * @description context parallelism of prompts
+             * @default 1
+             */
+            cp: number;
+            /**
+             * Dcp
+             * @description devices of tp that share a token's keys and values
+             * @default 1
+             */
+            dcp: number;
+            /**
+             * Ep
+             * @default 1
+             */
+            ep: number;
+            /**
+             * Pp
+             * @default 1
+             */
+            pp: number;
+            /**
+             * Tp
+             * @default 1
+             */
+            tp: number;
+        };
+        /**
+         * InstancePrediction
+         * @description One instance of a group, in steady state.
+         */
+        InstancePrediction: {
+            /**
+             * Cache Bytes
+             * @description room for keys and values, a device's
+             */
+            cache_bytes: number;
+            /**
+             * Cache Tokens
+             * @description tokens whose keys and values an instance holds
+             */
+            cache_tokens: number;
+            /**
+             * Cache Used
+             * @description mean part of that room which is in use
+             */
+            cache_used: number;
+            /**
+             * Iteration S
+             * @description mean iteration
+             */
+            iteration_s: number;
+            /**
+             * Parts
+             * @default []
+             */
+            parts: components["schemas"]["IterationPart"][];
+            /**
+             * Reserved Bytes
+             * @description activations, graphs and buffers, a device's
+             */
+            reserved_bytes: number;
+            /**
+             * Running
+             * @description requests in an iteration, mean
+             */
+            running: number;
+            /**
+             * Weight Bytes
+             * @description a device's
+             */
+            weight_bytes: number;
+        };
+        /**
+         * InstanceSettings
+         * @description What an engine is told besides its axes; none = the engine's own default for the model and device.
+         */
+        InstanceSettings: {
+            /** Cache Block Tokens */
+            cache_block_tokens?: number | null;
+            /**
+             * Chunked Prefill
+             * @description a prompt may be cut between iterations
+             * @default true
+             */
+            chunked_prefill: boolean;
+            /**
+             * Cuda Graphs
+             * @default true
+             */
+            cuda_graphs: boolean;
+            /**
+             * Expert Exchange
+             * @description all-to-all of experts, in the engine's own word
+             */
+            expert_exchange?: string | null;
+            /**
+             * Host Cache Bytes
+             * @description keys and values kept in host memory, a device's
+             * @default 0
+             */
+            host_cache_bytes: number;
+            /**
+             * Max Num Batched Tokens
+             * @description tokens of one iteration
+             */
+            max_num_batched_tokens?: number | null;
+            /**
+             * Max Num Sequences
+             * @description requests that run at once, an instance's
+             */
+            max_num_sequences?: number | null;
+            /**
+             * Memory Fraction
+             * @description of device memory the engine may use
+             */
+            memory_fraction?: number | null;
+            /**
+             * Prefix Caching
+             * @default true
+             */
+            prefix_caching: boolean;
+            /**
+             * Redundant Experts
+             * @description copies of routed experts, so that ep need not divide their number
+             * @default 0
+             */
+            redundant_experts: number;
+            speculation?: components["schemas"]["Speculation"] | null;
+        };
+        /**
          * ItemCounts
          * @description The number of items of a sample as a distribution: a mean, quantiles or a histogram.
          */
@@ -4388,6 +4725,16 @@ export interface components {
                 number,
                 number
             ][] | null;
+        };
+        /**
+         * IterationPart
+         * @description Seconds of a kind of work in the mean iteration.
+         */
+        IterationPart: {
+            /** Name */
+            name: string;
+            /** Seconds */
+            seconds: number;
         };
         /**
          * JobAllocation
@@ -4906,6 +5253,42 @@ export interface components {
             site_left_out: components["schemas"]["Residual"] | null;
         };
         /**
+         * Lengths
+         * @description Tokens of a request, of its input or of its output.
+         *
+         *     constant: every request has ``mean``.  uniform: all whole numbers from ``low`` to ``high``.  lognormal: of this
+         *     ``mean`` and this coefficient of variation ``spread``.  table: ``tokens`` with these ``weights``.
+         */
+        Lengths: {
+            /** High */
+            high?: number | null;
+            /**
+             * Kind
+             * @default constant
+             * @enum {string}
+             */
+            kind: "constant" | "uniform" | "lognormal" | "table";
+            /** Low */
+            low?: number | null;
+            /** Mean */
+            mean?: number | null;
+            /**
+             * Spread
+             * @description standard deviation over mean (lognormal)
+             */
+            spread?: number | null;
+            /**
+             * Tokens
+             * @default []
+             */
+            tokens: number[];
+            /**
+             * Weights
+             * @default []
+             */
+            weights: number[];
+        };
+        /**
          * LeverSummary
          * @description One bar of the tornado: the worst and the best that this lever does.
          */
@@ -4945,6 +5328,16 @@ export interface components {
             kind: "lightning";
             /** Num Heads */
             num_heads: number;
+        };
+        /**
+         * Likely
+         * @description Factors on a predicted number between which the measured one lies in 9 of 10 cases.
+         */
+        Likely: {
+            /** High */
+            high: number;
+            /** Low */
+            low: number;
         };
         /**
          * Listing
@@ -6632,6 +7025,8 @@ export interface components {
              * @description one way to the next stage; 0 for the last one
              */
             hop_s: number;
+            /** @description where something is offloaded */
+            host_memory_bytes?: components["schemas"]["HostMemory"] | null;
             /** In Flight Microbatches */
             in_flight_microbatches: number;
             /**
@@ -7115,6 +7510,29 @@ export interface components {
             schema_version: number;
         };
         /**
+         * PromiseCost
+         * @description What one promise costs: the best without it.
+         */
+        PromiseCost: {
+            /**
+             * Gain
+             * @description how much better that is: 0.25 = a quarter
+             */
+            gain: number;
+            /** Limit S */
+            limit_s: number;
+            /**
+             * Promise
+             * @description ttft, tpot or end_to_end
+             */
+            promise: string;
+            /**
+             * Value
+             * @description the best without this promise, in the objective's unit
+             */
+            value: number;
+        };
+        /**
          * Provenance
          * @description Where a number comes from: ``A`` vendor page, ``B`` project constant, ``C`` third party, ``D`` unverified.
          */
@@ -7247,6 +7665,45 @@ export interface components {
              * @description of it: waiting for other ranks
              */
             waiting_s: number | null;
+        };
+        /**
+         * RankedDeployment
+         * @description A deployment and what it gives under the load at which it is judged.
+         */
+        RankedDeployment: {
+            /**
+             * Concurrency
+             * @description requests in flight at that load, of the whole deployment
+             */
+            concurrency: number;
+            /** Cost Per Million Output Tokens */
+            cost_per_million_output_tokens?: number | null;
+            deployment: components["schemas"]["Deployment"];
+            /**
+             * Meets
+             * @description whether every promise is kept
+             */
+            meets: boolean;
+            prediction: components["schemas"]["ServingPrediction"];
+            /**
+             * Value
+             * @description in the objective's unit
+             */
+            value: number;
+        };
+        /**
+         * RankedRl
+         * @description A deployment and its step.
+         */
+        RankedRl: {
+            deployment: components["schemas"]["RlDeployment"];
+            prediction: components["schemas"]["RlPrediction"];
+            /**
+             * Slower By
+             * @description step over the best one's, minus one
+             * @default 0
+             */
+            slower_by: number;
         };
         /**
          * ReadStrategy
@@ -7733,6 +8190,639 @@ export interface components {
             streams: number;
         };
         /**
+         * Reward
+         * @description How a sample is judged, and how long that takes.
+         *
+         *     ``rule``: in no time.  ``sandbox``: outside of the devices, ``latency`` seconds a sample, as many at once as there
+         *     are.  ``model``: a model of its own, which reads every sample once.
+         */
+        Reward: {
+            /**
+             * Kind
+             * @default rule
+             * @enum {string}
+             */
+            kind: "rule" | "sandbox" | "model";
+            /**
+             * Latency S
+             * @description mean seconds from a sample's end to its reward
+             * @default 0
+             */
+            latency_s: number;
+            /**
+             * Longest Latency S
+             * @description of the slowest sample; none = 5 means
+             */
+            longest_latency_s?: number | null;
+            model?: components["schemas"]["ModelSpec"] | null;
+        };
+        /**
+         * RlConstraints
+         * @description What the answer must respect.
+         */
+        RlConstraints: {
+            /**
+             * Partial Rollout
+             * @description asynchronous: samples go on under new weights
+             * @default true
+             */
+            partial_rollout: boolean;
+            /**
+             * Placements
+             * @default [
+             *       "colocated",
+             *       "split"
+             *     ]
+             */
+            placements: ("colocated" | "split")[];
+            /**
+             * Rollout Pins
+             * @description tp, pp, ep of the engines
+             */
+            rollout_pins?: {
+                [key: string]: number;
+            };
+            /**
+             * Synchrony
+             * @default [
+             *       "synchronous"
+             *     ]
+             */
+            synchrony: ("synchronous" | "one_step_off" | "asynchronous")[];
+            /** Trainer Pins */
+            trainer_pins?: {
+                [key: string]: number | string | boolean;
+            };
+            /**
+             * Trainers
+             * @description software that may train
+             * @default [
+             *       "fsdp2",
+             *       "megatron"
+             *     ]
+             */
+            trainers: ("fsdp2" | "megatron")[];
+        };
+        /**
+         * RlDeployment
+         * @description Trainer and engines; ``colocated`` ones share all devices, in turns.
+         */
+        RlDeployment: {
+            /**
+             * Engine
+             * @default vllm
+             */
+            engine: string;
+            /**
+             * @default {
+             *       "kv_cache": "bf16",
+             *       "weights": "bf16"
+             *     }
+             */
+            formats: components["schemas"]["Formats"];
+            /**
+             * Placement
+             * @enum {string}
+             */
+            placement: "colocated" | "split";
+            rollout: components["schemas"]["InstanceGroup"];
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * Synchrony
+             * @default synchronous
+             * @enum {string}
+             */
+            synchrony: "synchronous" | "one_step_off" | "asynchronous";
+            trainer: components["schemas"]["TrainerLayout"];
+            /**
+             * Weight Sync
+             * @default reshard
+             * @enum {string}
+             */
+            weight_sync: "reshard" | "broadcast" | "sharded";
+        };
+        /**
+         * RlEstimateRequest
+         * @description The same, and what is run.
+         */
+        RlEstimateRequest: {
+            /**
+             * Algorithm
+             * @default grpo
+             * @enum {string}
+             */
+            algorithm: "ppo" | "grpo" | "dapo" | "rloo" | "reinforce++" | "distillation";
+            /**
+             * Cluster
+             * @description a name, or a cluster document with one pool
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * @default {
+             *       "partial_rollout": true,
+             *       "placements": [
+             *         "colocated",
+             *         "split"
+             *       ],
+             *       "rollout_pins": {},
+             *       "synchrony": [
+             *         "synchronous"
+             *       ],
+             *       "trainer_pins": {},
+             *       "trainers": [
+             *         "fsdp2",
+             *         "megatron"
+             *       ]
+             *     }
+             */
+            constraints: components["schemas"]["RlConstraints"];
+            /**
+             * Critic
+             * @description ppo only; null = as large as the actor
+             * @default null
+             */
+            critic: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Devices
+             * @description scale it to so many devices
+             * @default null
+             */
+            devices: number | null;
+            /**
+             * Epochs
+             * @default 1
+             */
+            epochs: number;
+            /**
+             * Longest Response
+             * @description tokens at which a response is cut
+             * @default null
+             */
+            longest_response: number | null;
+            /**
+             * Mini Batches
+             * @description optimizer steps of an epoch over a step's samples
+             * @default 1
+             */
+            mini_batches: number;
+            /**
+             * Model
+             * @description the actor: a name, or a model document
+             */
+            model: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * Old Log Prob
+             * @description whether the trainer computes them again before the update
+             * @default true
+             */
+            old_log_prob: boolean;
+            /**
+             * Over Sampling
+             * @description started over needed samples of a step
+             * @default 1
+             */
+            over_sampling: number;
+            /**
+             * Placement
+             * @enum {string}
+             */
+            placement: "colocated" | "split";
+            /**
+             * Precision
+             * @default bf16
+             * @enum {string}
+             */
+            precision: "bf16" | "fp16" | "fp8";
+            prompt_tokens: components["schemas"]["Sequences"];
+            /**
+             * Prompts
+             * @description prompts of a step
+             */
+            prompts: number;
+            /**
+             * Reference
+             * @description whether a frozen reference gives log-probabilities too; null = as the algorithm has it (dapo and rloo have none)
+             * @default null
+             */
+            reference: boolean | null;
+            response_tokens: components["schemas"]["Sequences"];
+            /**
+             * @default {
+             *       "kind": "rule",
+             *       "latency_s": 0,
+             *       "longest_latency_s": null,
+             *       "model": null
+             *     }
+             */
+            reward: components["schemas"]["Reward"];
+            /**
+             * Rollout Devices
+             * @description split: devices of the engines; null = half
+             * @default null
+             */
+            rollout_devices: number | null;
+            /**
+             * Rollout Tp
+             * @description devices of an engine instance; null = the best
+             * @default null
+             */
+            rollout_tp: number | null;
+            /**
+             * Samples Per Prompt
+             * @default 1
+             */
+            samples_per_prompt: number;
+            /**
+             * Staleness
+             * @description asynchronous: part of a step's samples ahead
+             * @default 0
+             */
+            staleness: number;
+            /**
+             * Strategy
+             * @description the trainer's, as of a training plan; null = the best
+             * @default null
+             */
+            strategy: {
+                [key: string]: number | string | boolean;
+            } | null;
+            /**
+             * Synchrony Asked
+             * @description of the steps that are predicted
+             * @default synchronous
+             * @enum {string}
+             */
+            synchrony_asked: "synchronous" | "one_step_off" | "asynchronous";
+            /**
+             * Time Limit S
+             * @default null
+             */
+            time_limit_s: number | null;
+            /**
+             * Trainer Offload
+             * @description colocated: the trainer's state leaves for the host
+             * @default true
+             */
+            trainer_offload: boolean;
+            /** @default null */
+            turns: components["schemas"]["Turns"] | null;
+        };
+        /**
+         * RlPlan
+         * @description The answer to one question.
+         */
+        RlPlan: {
+            best: components["schemas"]["RankedRl"];
+            /**
+             * Gap
+             * @description (step - bound) / step
+             */
+            gap: number;
+            /** Lower Bound S */
+            lower_bound_s: number;
+            /**
+             * Notes
+             * @default []
+             */
+            notes: string[];
+            /**
+             * Num Divisions
+             * @description divisions of the devices between trainer and engines
+             */
+            num_divisions: number;
+            /**
+             * Num Evaluated
+             * @description ... of which so many were played; bounds ruled the others out
+             */
+            num_evaluated: number;
+            problem: components["schemas"]["RlProblem"];
+            /**
+             * Reasons
+             * @description why this one, in sentences
+             * @default []
+             */
+            reasons: string[];
+            /**
+             * Runners Up
+             * @description the best of other placements and divisions
+             * @default []
+             */
+            runners_up: components["schemas"]["RankedRl"][];
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+        };
+        /**
+         * RlPrediction
+         * @description One step of a deployment in steady state.
+         */
+        RlPrediction: {
+            /**
+             * Engines Idle
+             * @description part of the step in which the engines do nothing
+             */
+            engines_idle: number;
+            /**
+             * Mean Running
+             * @description samples of an engine instance that run at once, mean
+             */
+            mean_running: number;
+            /** Samples Per S */
+            samples_per_s: number;
+            /**
+             * Stages S
+             * @description by stage; those that overlap with others count whole
+             */
+            stages_s: {
+                [key: string]: number;
+            };
+            /** Step S */
+            step_s: number;
+            /**
+             * Tail S
+             * @description generation with less than a quarter of the most samples at once
+             */
+            tail_s: number;
+            /**
+             * Tokens Per S Per Device
+             * @description tokens of samples, prompts among them
+             */
+            tokens_per_s_per_device: number;
+            /** Trainer Idle */
+            trainer_idle: number;
+            /**
+             * Trainer Peak Bytes
+             * @description a device's, while it trains
+             */
+            trainer_peak_bytes: number;
+        };
+        /**
+         * RlProblem
+         * @description One complete question.
+         */
+        RlProblem: {
+            actor: components["schemas"]["ModelSpec"];
+            /**
+             * Algorithm
+             * @default grpo
+             * @enum {string}
+             */
+            algorithm: "ppo" | "grpo" | "dapo" | "rloo" | "reinforce++" | "distillation";
+            cluster: components["schemas"]["Cluster"];
+            /**
+             * @default {
+             *       "partial_rollout": true,
+             *       "placements": [
+             *         "colocated",
+             *         "split"
+             *       ],
+             *       "rollout_pins": {},
+             *       "synchrony": [
+             *         "synchronous"
+             *       ],
+             *       "trainer_pins": {},
+             *       "trainers": [
+             *         "fsdp2",
+             *         "megatron"
+             *       ]
+             *     }
+             */
+            constraints: components["schemas"]["RlConstraints"];
+            /** @description ppo only; none = as large as the actor */
+            critic?: components["schemas"]["ModelSpec"] | null;
+            /**
+             * Epochs
+             * @default 1
+             */
+            epochs: number;
+            /**
+             * Longest Response
+             * @description tokens at which a response is cut
+             */
+            longest_response?: number | null;
+            /**
+             * Mini Batches
+             * @description optimizer steps of an epoch over a step's samples
+             * @default 1
+             */
+            mini_batches: number;
+            /**
+             * Old Log Prob
+             * @description whether the trainer computes them again before the update
+             * @default true
+             */
+            old_log_prob: boolean;
+            /**
+             * Over Sampling
+             * @description started over needed samples of a step
+             * @default 1
+             */
+            over_sampling: number;
+            /**
+             * Precision
+             * @default bf16
+             * @enum {string}
+             */
+            precision: "bf16" | "fp16" | "fp8";
+            prompt_tokens: components["schemas"]["Sequences"];
+            /**
+             * Prompts
+             * @description prompts of a step
+             */
+            prompts: number;
+            /**
+             * Reference
+             * @description whether a frozen reference gives log-probabilities too; null = as the algorithm has it (dapo and rloo have none)
+             */
+            reference?: boolean | null;
+            response_tokens: components["schemas"]["Sequences"];
+            /**
+             * @default {
+             *       "kind": "rule",
+             *       "latency_s": 0
+             *     }
+             */
+            reward: components["schemas"]["Reward"];
+            /**
+             * Samples Per Prompt
+             * @default 1
+             */
+            samples_per_prompt: number;
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * Staleness
+             * @description asynchronous: part of a step's samples ahead
+             * @default 0
+             */
+            staleness: number;
+            /**
+             * Trainer Offload
+             * @description colocated: the trainer's state leaves for the host
+             * @default true
+             */
+            trainer_offload: boolean;
+            turns?: components["schemas"]["Turns"] | null;
+        };
+        /**
+         * RlRequest
+         * @description A question whose model and cluster are names or documents.
+         */
+        RlRequest: {
+            /**
+             * Algorithm
+             * @default grpo
+             * @enum {string}
+             */
+            algorithm: "ppo" | "grpo" | "dapo" | "rloo" | "reinforce++" | "distillation";
+            /**
+             * Cluster
+             * @description a name, or a cluster document with one pool
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * @default {
+             *       "partial_rollout": true,
+             *       "placements": [
+             *         "colocated",
+             *         "split"
+             *       ],
+             *       "rollout_pins": {},
+             *       "synchrony": [
+             *         "synchronous"
+             *       ],
+             *       "trainer_pins": {},
+             *       "trainers": [
+             *         "fsdp2",
+             *         "megatron"
+             *       ]
+             *     }
+             */
+            constraints: components["schemas"]["RlConstraints"];
+            /**
+             * Critic
+             * @description ppo only; null = as large as the actor
+             * @default null
+             */
+            critic: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Devices
+             * @description scale it to so many devices
+             * @default null
+             */
+            devices: number | null;
+            /**
+             * Epochs
+             * @default 1
+             */
+            epochs: number;
+            /**
+             * Longest Response
+             * @description tokens at which a response is cut
+             * @default null
+             */
+            longest_response: number | null;
+            /**
+             * Mini Batches
+             * @description optimizer steps of an epoch over a step's samples
+             * @default 1
+             */
+            mini_batches: number;
+            /**
+             * Model
+             * @description the actor: a name, or a model document
+             */
+            model: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * Old Log Prob
+             * @description whether the trainer computes them again before the update
+             * @default true
+             */
+            old_log_prob: boolean;
+            /**
+             * Over Sampling
+             * @description started over needed samples of a step
+             * @default 1
+             */
+            over_sampling: number;
+            /**
+             * Precision
+             * @default bf16
+             * @enum {string}
+             */
+            precision: "bf16" | "fp16" | "fp8";
+            prompt_tokens: components["schemas"]["Sequences"];
+            /**
+             * Prompts
+             * @description prompts of a step
+             */
+            prompts: number;
+            /**
+             * Reference
+             * @description whether a frozen reference gives log-probabilities too; null = as the algorithm has it (dapo and rloo have none)
+             * @default null
+             */
+            reference: boolean | null;
+            response_tokens: components["schemas"]["Sequences"];
+            /**
+             * @default {
+             *       "kind": "rule",
+             *       "latency_s": 0,
+             *       "longest_latency_s": null,
+             *       "model": null
+             *     }
+             */
+            reward: components["schemas"]["Reward"];
+            /**
+             * Samples Per Prompt
+             * @default 1
+             */
+            samples_per_prompt: number;
+            /**
+             * Staleness
+             * @description asynchronous: part of a step's samples ahead
+             * @default 0
+             */
+            staleness: number;
+            /**
+             * Time Limit S
+             * @default null
+             */
+            time_limit_s: number | null;
+            /**
+             * Trainer Offload
+             * @description colocated: the trainer's state leaves for the host
+             * @default true
+             */
+            trainer_offload: boolean;
+            /** @default null */
+            turns: components["schemas"]["Turns"] | null;
+        };
+        /**
          * RowsSpec
          * @description Rows of a layer beside one for each token of its sequence.
          */
@@ -8182,6 +9272,467 @@ export interface components {
             ][] | null;
         };
         /**
+         * ServiceLevel
+         * @description What is promised to a request, at a percentile of all; what is not given is not promised.
+         *
+         *     ``ttft_s``: to its first token.  ``tpot_s``: mean time of each further token.  ``end_to_end_s``: to its last.
+         */
+        ServiceLevel: {
+            /** End To End S */
+            end_to_end_s?: number | null;
+            /**
+             * Percentile
+             * @description of requests that see at most these times
+             * @default 50
+             */
+            percentile: number;
+            /** Tpot S */
+            tpot_s?: number | null;
+            /** Ttft S */
+            ttft_s?: number | null;
+        };
+        /**
+         * ServingConstraints
+         * @description What the answer must respect.  ``pins`` fix fields of every instance (``{"tp": 8}``).
+         */
+        ServingConstraints: {
+            /**
+             * Disaggregation
+             * @default any
+             * @enum {string}
+             */
+            disaggregation: "any" | "never" | "always";
+            /**
+             * Engines
+             * @description NAME or NAME==RELEASE; none = every engine
+             * @default []
+             */
+            engines: string[];
+            /**
+             * Kv Cache
+             * @description none = those that the engine has on the device
+             * @default []
+             */
+            kv_cache: ("bf16" | "fp8" | "nvfp4")[];
+            /** Max Devices */
+            max_devices?: number | null;
+            /** Pins */
+            pins?: {
+                [key: string]: number | string | boolean;
+            };
+            /**
+             * Weights
+             * @description formats that may be used; none = the checkpoint's own
+             * @default []
+             */
+            weights: ("bf16" | "fp8" | "fp8_block" | "nvfp4" | "mxfp4" | "int8" | "int4")[];
+        };
+        /**
+         * ServingEstimate
+         * @description What a deployment gives, and the first rule of its engine that each group breaks.
+         */
+        ServingEstimate: {
+            line: components["schemas"]["RankedDeployment"];
+            problem: components["schemas"]["ServingProblem"];
+            /**
+             * Refused
+             * @default []
+             */
+            refused: string[];
+        };
+        /**
+         * ServingEstimateRequest
+         * @description A question, and the deployment that is asked about.
+         */
+        ServingEstimateRequest: {
+            /**
+             * Checkpoint
+             * @description how the checkpoint stores dense weights; null = as its config says, else 16 bit
+             * @default null
+             */
+            checkpoint: ("bf16" | "fp8" | "fp8_block" | "nvfp4" | "mxfp4" | "int8" | "int4") | null;
+            /**
+             * Cluster
+             * @description a name, or a cluster document with one pool
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * @default {
+             *       "disaggregation": "any",
+             *       "engines": [],
+             *       "kv_cache": [],
+             *       "max_devices": null,
+             *       "pins": {},
+             *       "weights": []
+             *     }
+             */
+            constraints: components["schemas"]["ServingConstraints"];
+            /**
+             * Devices
+             * @description scale it to so many devices
+             * @default null
+             */
+            devices: number | null;
+            /**
+             * Engine
+             * @default vllm
+             * @enum {string}
+             */
+            engine: "vllm" | "sglang" | "tensorrt-llm";
+            /**
+             * Expert Checkpoint
+             * @description ... and experts; null = the same
+             * @default null
+             */
+            expert_checkpoint: ("bf16" | "fp8" | "fp8_block" | "nvfp4" | "mxfp4" | "int8" | "int4") | null;
+            /** Groups */
+            groups: components["schemas"]["InstanceGroup"][];
+            /** Model */
+            model: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * Objective
+             * @default throughput
+             * @enum {string}
+             */
+            objective: "cheapest" | "throughput" | "pareto" | "fewest_devices";
+            /**
+             * @default {
+             *       "end_to_end_s": null,
+             *       "percentile": 50,
+             *       "tpot_s": null,
+             *       "ttft_s": null
+             *     }
+             */
+            promised: components["schemas"]["ServiceLevel"];
+            /**
+             * Release
+             * @description null = the engine's pinned one
+             * @default null
+             */
+            release: string | null;
+            /**
+             * Schema Version
+             * @default 1
+             */
+            schema_version: number;
+            traffic: components["schemas"]["ServingTraffic"];
+        };
+        /**
+         * ServingPlan
+         * @description The answer to one serving question.
+         */
+        ServingPlan: {
+            best: components["schemas"]["RankedDeployment"];
+            /**
+             * Bound
+             * @description what no deployment of the space can beat, in the objective's unit
+             */
+            bound: number;
+            /**
+             * Gap
+             * @description how far the bound is from the best, as part of the bound
+             */
+            gap: number;
+            /**
+             * Notes
+             * @default []
+             */
+            notes: string[];
+            /**
+             * Num Deployments
+             * @description deployments of the space
+             */
+            num_deployments: number;
+            /**
+             * Num Evaluated
+             * @description instance layouts that were evaluated; bounds ruled out the others
+             */
+            num_evaluated: number;
+            /**
+             * Pareto
+             * @description tokens a second and user against tokens a second and device, best of each
+             * @default []
+             */
+            pareto: components["schemas"]["RankedDeployment"][];
+            problem: components["schemas"]["ServingProblem"];
+            /**
+             * Promise Costs
+             * @default []
+             */
+            promise_costs: components["schemas"]["PromiseCost"][];
+            /**
+             * Proof
+             * @description of what the bound is a bound, in one sentence
+             */
+            proof: string;
+            /**
+             * Refused
+             * @description layouts outside of the space, by reason
+             */
+            refused?: {
+                [key: string]: number;
+            };
+            /**
+             * Runners Up
+             * @description the best of each other engine, format and kind of deployment
+             * @default []
+             */
+            runners_up: components["schemas"]["RankedDeployment"][];
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * Status
+             * @description optimal: proved; feasible: the time limit came first
+             * @enum {string}
+             */
+            status: "optimal" | "feasible";
+            /**
+             * Traffic Changes
+             * @default []
+             */
+            traffic_changes: components["schemas"]["TrafficChange"][];
+            /**
+             * Unit
+             * @description of values: what the objective counts
+             */
+            unit: string;
+            /**
+             * Why
+             * @description why this layout, and what binds
+             * @default []
+             */
+            why: string[];
+            /**
+             * Why Not Other Kind
+             * @description why not disaggregated, or why not aggregated
+             * @default
+             */
+            why_not_other_kind: string;
+        };
+        /**
+         * ServingPlanRequest
+         * @description A question, and how long it may be searched.
+         */
+        ServingPlanRequest: {
+            /**
+             * Checkpoint
+             * @description how the checkpoint stores dense weights; null = as its config says, else 16 bit
+             * @default null
+             */
+            checkpoint: ("bf16" | "fp8" | "fp8_block" | "nvfp4" | "mxfp4" | "int8" | "int4") | null;
+            /**
+             * Cluster
+             * @description a name, or a cluster document with one pool
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * @default {
+             *       "disaggregation": "any",
+             *       "engines": [],
+             *       "kv_cache": [],
+             *       "max_devices": null,
+             *       "pins": {},
+             *       "weights": []
+             *     }
+             */
+            constraints: components["schemas"]["ServingConstraints"];
+            /**
+             * Devices
+             * @description scale it to so many devices
+             * @default null
+             */
+            devices: number | null;
+            /**
+             * Expert Checkpoint
+             * @description ... and experts; null = the same
+             * @default null
+             */
+            expert_checkpoint: ("bf16" | "fp8" | "fp8_block" | "nvfp4" | "mxfp4" | "int8" | "int4") | null;
+            /** Model */
+            model: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * Objective
+             * @default throughput
+             * @enum {string}
+             */
+            objective: "cheapest" | "throughput" | "pareto" | "fewest_devices";
+            /**
+             * @default {
+             *       "end_to_end_s": null,
+             *       "percentile": 50,
+             *       "tpot_s": null,
+             *       "ttft_s": null
+             *     }
+             */
+            promised: components["schemas"]["ServiceLevel"];
+            /**
+             * Schema Version
+             * @default 1
+             */
+            schema_version: number;
+            /**
+             * Time Limit S
+             * @default null
+             */
+            time_limit_s: number | null;
+            traffic: components["schemas"]["ServingTraffic"];
+        };
+        /**
+         * ServingPrediction
+         * @description A deployment under one traffic.
+         */
+        ServingPrediction: {
+            /** Bound By */
+            bound_by?: ("kv_memory" | "prefill_compute" | "decode_bandwidth" | "batch_limit" | "token_budget" | "link" | "arrivals") | null;
+            end_to_end?: components["schemas"]["TimeSpread"] | null;
+            /**
+             * Fits
+             * @description weights and at least one longest request have room
+             */
+            fits: boolean;
+            /**
+             * Instances
+             * @description one for each group
+             * @default []
+             */
+            instances: components["schemas"]["InstancePrediction"][];
+            /**
+             * Kv Transfer S
+             * @description keys and values of a request, prefill to decode
+             * @default 0
+             */
+            kv_transfer_s: number;
+            likely_throughput?: components["schemas"]["Likely"] | null;
+            likely_tpot?: components["schemas"]["Likely"] | null;
+            likely_ttft?: components["schemas"]["Likely"] | null;
+            /**
+             * Measured Share
+             * @description part of the iteration's time that rests on measured kernels of the device
+             * @default 0
+             */
+            measured_share: number;
+            /**
+             * Output Tokens Per S
+             * @description of the whole deployment
+             * @default 0
+             */
+            output_tokens_per_s: number;
+            /**
+             * Output Tokens Per S Per Device
+             * @default 0
+             */
+            output_tokens_per_s_per_device: number;
+            /**
+             * Output Tokens Per S Per User
+             * @description 1 / median tpot
+             * @default 0
+             */
+            output_tokens_per_s_per_user: number;
+            /**
+             * Reason
+             * @description why it does not fit
+             * @default
+             */
+            reason: string;
+            /**
+             * Requests Per S
+             * @default 0
+             */
+            requests_per_s: number;
+            tpot?: components["schemas"]["TimeSpread"] | null;
+            ttft?: components["schemas"]["TimeSpread"] | null;
+        };
+        /**
+         * ServingProblem
+         * @description One complete question.
+         */
+        ServingProblem: {
+            /**
+             * Checkpoint
+             * @description how the checkpoint stores dense weights
+             * @default bf16
+             * @enum {string}
+             */
+            checkpoint: "bf16" | "fp8" | "fp8_block" | "nvfp4" | "mxfp4" | "int8" | "int4";
+            cluster: components["schemas"]["Cluster"];
+            /**
+             * @default {
+             *       "disaggregation": "any",
+             *       "engines": [],
+             *       "kv_cache": [],
+             *       "pins": {},
+             *       "weights": []
+             *     }
+             */
+            constraints: components["schemas"]["ServingConstraints"];
+            /**
+             * Expert Checkpoint
+             * @description ... and experts; none = the same
+             */
+            expert_checkpoint?: ("bf16" | "fp8" | "fp8_block" | "nvfp4" | "mxfp4" | "int8" | "int4") | null;
+            model: components["schemas"]["ModelSpec"];
+            /**
+             * Objective
+             * @default throughput
+             * @enum {string}
+             */
+            objective: "cheapest" | "throughput" | "pareto" | "fewest_devices";
+            /**
+             * @default {
+             *       "percentile": 50
+             *     }
+             */
+            promised: components["schemas"]["ServiceLevel"];
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            traffic: components["schemas"]["ServingTraffic"];
+        };
+        /**
+         * ServingTraffic
+         * @description What arrives.
+         *
+         *     ``concurrency``: so many requests are always in flight, a new one is sent when one ends (closed loop).
+         *     ``requests_per_s``: they arrive as a Poisson process (open loop).  ``all_at_once``: so many requests are sent
+         *     together and the engine works them off.  Exactly one of the three, or none where the search may choose the load.
+         */
+        ServingTraffic: {
+            /**
+             * Acceptance
+             * @description chance that a drafted token is accepted (speculative decoding)
+             */
+            acceptance?: number | null;
+            /** All At Once */
+            all_at_once?: number | null;
+            /** Concurrency */
+            concurrency?: number | null;
+            input_tokens: components["schemas"]["Lengths"];
+            output_tokens: components["schemas"]["Lengths"];
+            /**
+             * Prefix Share
+             * @description part of a request's input tokens that the prefix cache holds already
+             * @default 0
+             */
+            prefix_share: number;
+            /** Requests Per S */
+            requests_per_s?: number | null;
+        };
+        /**
          * ShortConvSpec
          * @description Gated short convolution of one layer kind; ``width`` is the layer's.
          */
@@ -8280,6 +9831,27 @@ export interface components {
              * @description part of the time that the job waits for a repair
              */
             waiting: number;
+        };
+        /**
+         * Speculation
+         * @description Speculative decoding: a draft proposes tokens, one pass of the model checks them.
+         */
+        Speculation: {
+            /**
+             * Draft Parameters
+             * @description of a draft model or head of its own
+             */
+            draft_parameters?: number | null;
+            /**
+             * Method
+             * @enum {string}
+             */
+            method: "mtp" | "eagle" | "eagle3" | "ngram" | "draft_model";
+            /**
+             * Num Tokens
+             * @description drafted tokens a pass
+             */
+            num_tokens: number;
         };
         /**
          * SplitAnswer
@@ -8407,6 +9979,8 @@ export interface components {
              * @description one micro-batch, all chunks
              */
             forward_s: number;
+            /** @description where something is offloaded; not in older plans */
+            host_memory_bytes?: components["schemas"]["HostMemory"] | null;
             /**
              * Layers
              * @description transformer layers on the stage, all chunks
@@ -9428,6 +11002,22 @@ export interface components {
             workload: components["schemas"]["Workload"];
         };
         /**
+         * TimeSpread
+         * @description One time over all requests, seconds.
+         */
+        TimeSpread: {
+            /** Mean S */
+            mean_s: number;
+            /** P50 S */
+            p50_s: number;
+            /** P90 S */
+            p90_s: number;
+            /** P95 S */
+            p95_s: number;
+            /** P99 S */
+            p99_s: number;
+        };
+        /**
          * TowerCrossSpec
          * @description Cross-attention of one layer kind to the tower of a modality.
          */
@@ -9902,6 +11492,45 @@ export interface components {
             stage: number;
         };
         /**
+         * TrafficChange
+         * @description What the best deployment gives under another traffic.
+         */
+        TrafficChange: {
+            /** Change */
+            change: string;
+            /** Meets */
+            meets: boolean;
+            /** Output Tokens Per S */
+            output_tokens_per_s: number;
+            /** Tpot S */
+            tpot_s: number | null;
+            /** Ttft S */
+            ttft_s: number | null;
+        };
+        /**
+         * TrainerLayout
+         * @description The trainer's devices, its software and its strategy.
+         */
+        TrainerLayout: {
+            /** Num Devices */
+            num_devices: number;
+            /**
+             * Stage Layers
+             * @description layers of each pipeline stage
+             * @default []
+             */
+            stage_layers: number[];
+            /** Strategy */
+            strategy: {
+                [key: string]: unknown;
+            };
+            /**
+             * Trainer
+             * @enum {string}
+             */
+            trainer: "fsdp2" | "megatron";
+        };
+        /**
          * Training
          * @description What learns, and by which loss.
          */
@@ -9995,6 +11624,28 @@ export interface components {
             start_ns: number[];
             /** To Rank */
             to_rank: number[];
+        };
+        /**
+         * Turns
+         * @description Agents: a sample is generated in several turns, and a tool answers between two of them.
+         */
+        Turns: {
+            /**
+             * Mean
+             * @description turns of a sample
+             */
+            mean: number;
+            /**
+             * Tool Latency S
+             * @description mean seconds of one answer
+             */
+            tool_latency_s: number;
+            /**
+             * Tool Tokens
+             * @description tokens of one answer, which are read and not generated
+             * @default 0
+             */
+            tool_tokens: number;
         };
         /**
          * UndecidedPlace
@@ -10336,7 +11987,7 @@ export interface components {
             left_in_published_runs?: number | null;
             /**
              * Reason
-             * @description why this rung cannot be had for this plan
+             * @description why this rung cannot be had for this plan, or what to hold it against
              * @default
              */
             reason: string;
@@ -18521,6 +20172,368 @@ export interface operations {
             };
         };
     };
+    create_rl_estimate_v1_rl_estimates_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cluster": "dgx-h100",
+                 *       "devices": 8,
+                 *       "longest_response": 4096,
+                 *       "model": "qwen3-8b",
+                 *       "placement": "colocated",
+                 *       "prompt_tokens": {
+                 *         "kind": "padded",
+                 *         "mean": 300
+                 *       },
+                 *       "prompts": 64,
+                 *       "response_tokens": {
+                 *         "kind": "padded",
+                 *         "mean": 1200,
+                 *         "percentiles": {
+                 *           "99.9": 4000
+                 *         }
+                 *       },
+                 *       "rollout_tp": 1,
+                 *       "samples_per_prompt": 8
+                 *     }
+                 */
+                "application/json": components["schemas"]["RlEstimateRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RankedRl"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The time limit ended before any plan */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    create_rl_plan_v1_rl_plans_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cluster": "dgx-h100",
+                 *       "devices": 8,
+                 *       "longest_response": 4096,
+                 *       "model": "qwen3-8b",
+                 *       "prompt_tokens": {
+                 *         "kind": "padded",
+                 *         "mean": 300
+                 *       },
+                 *       "prompts": 64,
+                 *       "response_tokens": {
+                 *         "kind": "padded",
+                 *         "mean": 1200,
+                 *         "percentiles": {
+                 *           "99.9": 4000
+                 *         }
+                 *       },
+                 *       "samples_per_prompt": 8
+                 *     }
+                 */
+                "application/json": components["schemas"]["RlRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RlPlan"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The time limit ended before any plan */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
     read_script_v1_scripts_read_post: {
         parameters: {
             query?: never;
@@ -18659,6 +20672,373 @@ export interface operations {
             };
             /** @description The service or its database is away; repeat after Retry-After */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    create_serving_estimate_v1_serving_estimates_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cluster": "dgx-h100",
+                 *       "devices": 8,
+                 *       "engine": "vllm",
+                 *       "groups": [
+                 *         {
+                 *           "layout": {
+                 *             "tp": 4
+                 *           },
+                 *           "num_instances": 2
+                 *         }
+                 *       ],
+                 *       "model": "llama-3.1-70b",
+                 *       "promised": {
+                 *         "percentile": 90,
+                 *         "tpot_s": 0.04,
+                 *         "ttft_s": 2
+                 *       },
+                 *       "traffic": {
+                 *         "input_tokens": {
+                 *           "mean": 4000
+                 *         },
+                 *         "output_tokens": {
+                 *           "mean": 500
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ServingEstimateRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServingEstimate"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The time limit ended before any plan */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    create_serving_plan_v1_serving_plans_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cluster": "dgx-h100",
+                 *       "devices": 8,
+                 *       "model": "llama-3.1-70b",
+                 *       "promised": {
+                 *         "percentile": 90,
+                 *         "tpot_s": 0.04,
+                 *         "ttft_s": 2
+                 *       },
+                 *       "traffic": {
+                 *         "input_tokens": {
+                 *           "mean": 4000
+                 *         },
+                 *         "output_tokens": {
+                 *           "mean": 500
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ServingPlanRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServingPlan"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The time limit ended before any plan */
+            504: {
                 headers: {
                     [name: string]: unknown;
                 };
