@@ -28,7 +28,6 @@ from planner.cli.workload_flags import NOTHING_SAID, WorkloadFlags, with_flags
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.operations.launch_files import plain_strategy, script_facts
 from planner.operations.service import opened_service
-from planner.plan.limits import missing
 from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
@@ -129,6 +128,8 @@ def _print(
 
 
 def _does_not_fit(plan: Plan) -> NoFeasiblePlan:
+    from planner.plan.limits import missing
+
     lacks = missing(plan)
     over = plan.peak_memory_bytes > plan.memory_limit_bytes
     return NoFeasiblePlan(

@@ -19,7 +19,7 @@ from planner.errors import NoFeasiblePlan
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 from planner.question.complete import complete_problem
-from planner.question.problem import Constraints, Workload
+from planner.question.problem import UNRESTRICTED, Constraints, Workload
 from planner.question.sequences import Sequences
 from planner.rl.predict.software import fitted_factors
 from planner.rl.problem import RlProblem
@@ -32,7 +32,7 @@ from profiles.cluster import Cluster
 
 SOFTWARE: Mapping[Trainer, tuple[str, dict[str, int | str | bool]]] = {
     "megatron": ("megatron", {"vpp": 1}),
-    "fsdp2": ("unrestricted", {"tp": 1, "pp": 1, "ep": 1, "zero_stage": 3, "recompute": "full"}),
+    "fsdp2": (UNRESTRICTED, {"tp": 1, "pp": 1, "ep": 1, "zero_stage": 3, "recompute": "full"}),
 }
 """Back-end of training plans whose physics and space a trainer has, and what it does not leave open.  FSDP2 around
 transformers' modules packs samples and cuts them by Ulysses, which no back-end that files are written for does: it has
