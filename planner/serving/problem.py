@@ -57,8 +57,8 @@ class ServingConstraints(Document):
             InstanceSettings.model_validate(settings)
         except ValidationError as error:
             wrong = error.errors(include_url=False, include_context=False)[0]
-            name, *_ = wrong["loc"]
-            raise ValueError(f"{name} = {settings[str(name)]!r} cannot be pinned: {wrong['msg']}") from None
+            field = str(wrong["loc"][0])
+            raise ValueError(f"{field} = {settings[field]!r} cannot be pinned: {wrong['msg']}") from None
         return self
 
 

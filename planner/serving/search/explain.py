@@ -176,6 +176,12 @@ def lag_words(plan: ServingPlan, other: RankedDeployment, refused: tuple[str, ..
                 f"it breaks the promise of {name}: {seen:.4g} s at the {limits.percentile}th percentile,"
                 f" not {limit:g} s"
             )
+    asked = plan.problem.traffic.requests_per_s
+    if asked is not None:
+        answers = other.prediction.requests_per_s
+        if answers < 0.98 * asked:
+            return (*lines, f"it answers {answers:,.3g} requests a second of the {asked:g} that arrive")
+        return (*lines, f"it takes {other.deployment.num_devices:,} devices, the plan {best.deployment.num_devices:,}")
     mine, its = best.prediction.output_tokens_per_s_per_device, other.prediction.output_tokens_per_s_per_device
     rates = f"{its:,.1f} output tokens a second and device used, the plan {mine:,.1f}"
     lines.append(f"it gives {1 - its / mine:.0%} less: {rates}" if its < mine else f"it gives {rates}")

@@ -76,8 +76,8 @@ def estimated(
         parts = tuple(_part(evaluator, deployment, group) for group in deployment.groups)
         rate = min(best_load(part.curve, limits)[0] * part.group.num_instances for part in parts)
         if rate > 0:
-            load, prediction = _at_free_load(evaluator, deployment, traffic, limits, parts, rate)
-            return ranked_deployment(problem, deployment, prediction, load, limits, "throughput")
+            most, prediction = _at_free_load(evaluator, deployment, traffic, limits, parts, rate)
+            return ranked_deployment(problem, deployment, prediction, float(most), limits, "throughput")
         lines = [
             ranked_deployment(
                 problem,

@@ -15,7 +15,7 @@ from planner.serving.search.answer import answered
 from planner.serving.search.bounds import Shape, bounds_of
 from planner.serving.search.contests import Goal
 from planner.serving.search.curves import LOADS, Family, Limits, best_load, limits_of
-from planner.serving.search.explain import deployment_words
+from planner.serving.search.explain import deployment_words, lag_words
 from planner.serving.search.find import ROLES, Space, search
 from planner.serving.search.instances import Evaluated, Instances
 from planner.serving.search.layouts import layouts_of
@@ -156,6 +156,9 @@ def test_the_fewest_devices_answer_the_requests() -> None:
     plan = answer(problem(traffic=traffic, objective="fewest_devices"))
     assert plan.best.prediction.requests_per_s >= 0.98 * 3.0
     assert plan.best.deployment.num_devices == plan.best.value <= 8
+    assert lag_words(plan, plan.best, ()) == ("it takes 2 devices, the plan 2",)
+    slow = plan.best.model_copy(update={"prediction": plan.best.prediction.model_copy(update={"requests_per_s": 1.5})})
+    assert lag_words(plan, slow, ()) == ("it answers 1.5 requests a second of the 3 that arrive",)
 
 
 def test_a_promise_that_nobody_keeps_is_named() -> None:

@@ -51,7 +51,8 @@ def plan_tables(found: ServingPlan) -> Iterator[RenderableType]:
     lines = [*found.why, *([found.why_not_other_kind] if found.why_not_other_kind else [])]
     least = "" if found.status == "optimal" else " at least"
     lines += [
-        f"without the promise of {each.promise} ({seconds(each.limit_s)}) the best is{least} {percent(each.gain)} better"
+        f"without the promise of {each.promise} ({seconds(each.limit_s)}) the best is{least} {percent(each.gain)}"
+        " better"
         for each in found.promise_costs
     ]
     yield bullets([*lines, *found.notes])
