@@ -130,7 +130,11 @@ def _finding(kind: type[BaseModel], data: Any, detail: ErrorDetails) -> Finding:
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     if detail["msg"].startswith("Input should be "):
         message = f"must be {message}"
-    return Finding(pointer, f"{message}, found {shown}", f"change {key}" if key else "change the value")
+    hint = f"change {key}" if key else "change the value"
+    if detail["type"] == "value_error" and isinstance(detail["input"], dict):
+        # A rule between the parts of a mapping names what is wrong; the whole mapping would only hide it.
+        return Finding(pointer, message, hint)
+    return Finding(pointer, f"{message}, found {shown}", hint)
 
 
 def _path_in_data(data: Any, loc: tuple[int | str, ...]) -> list[str | int]:

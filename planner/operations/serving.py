@@ -59,7 +59,7 @@ class ServingEstimateRequest(ServingQuestion):
 
 
 class ServingEstimate(Document):
-    """What a deployment gives, and the first rule of its engine that each group breaks."""
+    """What a deployment gives, and why it cannot be started: rules of its engine, devices that are not there."""
 
     problem: ServingProblem
     line: RankedDeployment
@@ -148,7 +148,10 @@ def _estimate(session: Session, asked: ServingEstimateRequest) -> ServingEstimat
     data = {"engine": family.engine, "release": family.release, "formats": family.formats, "groups": asked.groups}
     deployment = read_document(Deployment, data, "the deployment")
     refusal = refusal_of(problem)
-    refused = tuple(reason for group in asked.groups if (reason := refusal(family, group)) is not None)
+    reasons = (refusal(family, group) for group in asked.groups)
+    refused = tuple(f"{family.engine} does not run it: {reason}" for reason in reasons if reason is not None)
+    if deployment.num_devices > problem.num_devices:
+        refused += (f"it takes {deployment.num_devices:,} devices; the question has {problem.num_devices:,}",)
     line = estimated(problem, _evaluator(problem), deployment, limits_of(problem.promised))
     return ServingEstimate(problem=problem, line=line, refused=refused)
 

@@ -51,7 +51,7 @@ class ServingPlan(Document):
     unit: str = Field(description="of values: what the objective counts")
     best: RankedDeployment
     runners_up: tuple[RankedDeployment, ...] = Field(
-        default=(), description="the best of each other engine, format and kind of deployment"
+        default=(), description="the best found of each other engine and kind (aggregated or not)"
     )
     pareto: tuple[RankedDeployment, ...] = Field(
         default=(), description="tokens a second and user against tokens a second and device, best of each"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from planner.model.spec import ModelSpec
 from planner.serving.layout import InstanceLayout, InstanceSettings
@@ -52,6 +52,13 @@ class ServingConstraints(Document):
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
             if name in InstanceLayout.model_fields and not whole:
                 raise ValueError(f"{name} = {value!r}: a degree is a whole number of at least 1")
+        settings = {name: value for name, value in self.pins.items() if name not in InstanceLayout.model_fields}
+        try:
+            InstanceSettings.model_validate(settings)
+        except ValidationError as error:
+            wrong = error.errors(include_url=False, include_context=False)[0]
+            field = str(wrong["loc"][0])
+            raise ValueError(f"{field} = {settings[field]!r} cannot be pinned: {wrong['msg']}") from None
         return self
 
 

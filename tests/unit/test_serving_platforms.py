@@ -88,6 +88,16 @@ def test_a_changed_file_and_another_deployment_are_found(tmp_path: Path) -> None
     assert "tp = 7 does not divide" in found["rules"].message
     script.write_text(script.read_text().replace("--dtype", "--dtyp"))
     assert "has no flag --dtyp" in check_folder(path)[-1].message
+    script.write_bytes(b"\xff\xfe")
+    assert "is not UTF-8 text" in check_folder(path)[-1].message
+    (path / "asked.json").write_text('{"a": ')
+    assert [(each.stage, each.passed) for each in check_folder(path)] == [("files", False)]
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(manifest | {"backend": "megatron"}))
+    with pytest.raises(DocumentInvalid, match="no serving engine and platform wrote it"):
+        check_folder(path)
+    with pytest.raises(NotFound, match=r"no manifest\.json"):
+        check_folder(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize(

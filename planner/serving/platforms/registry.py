@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.worker import Worker
-from planner.backends.emission.write import KIND, SCHEMA_VERSION, changed_files, file_digests, read_manifest
+from planner.backends.emission.write import KIND, MANIFEST, SCHEMA_VERSION, changed_files, file_digests, read_manifest
 from planner.errors import BackEndRefused, DocumentInvalid, NotFound, ValidatorUnavailable
 from planner.model.spec import ModelSpec
 from planner.serving.engines.engine import Asked, Engine, Served
@@ -142,14 +142,23 @@ def read_folder(path: Path) -> tuple[Deployment, Served]:
 def check_folder(path: Path, *, with_engine: bool = False) -> list[CheckedStage]:
     """Every check of a folder, in turn; ``with_engine`` asks the engine's own parser, and installs it where it must.
 
-    Raises DocumentInvalid where the folder has no manifest of ours.
+    Raises NotFound where the folder has no manifest, DocumentInvalid where it is not one of ours.
     """
+    if not (path / MANIFEST).is_file():
+        hint = "give a folder that meshwright serving emit wrote"
+        raise NotFound(f"there is no {MANIFEST} in it", where=str(path), hint=hint)
     manifest = read_manifest(path)
+    if manifest.get("backend") not in ENGINES or manifest.get("launcher") not in PLATFORMS:
+        hint = "meshwright check is for folders of training plans"
+        raise DocumentInvalid("no serving engine and platform wrote it", where=str(path / MANIFEST), hint=hint)
     changed = changed_files(path, manifest)
     found = [CheckedStage("files", not changed, ", ".join(f"{name} is {what}" for name, what in changed))]
-    if any(what == "missing" for _, what in changed):
-        return found
-    files = {name: (path / name).read_text(encoding="utf-8") for name in manifest["files"]}
+    if any(what == "missing" or name in {DEPLOYMENT, ASKED} for name, what in changed):
+        return found  # nothing to read, or nothing left to hold it against
+    try:
+        files = {name: (path / name).read_text(encoding="utf-8") for name in manifest["files"]}
+    except UnicodeDecodeError as error:
+        return [*found, CheckedStage("read back", False, f"a file is not UTF-8 text: {error.reason}")]
     try:
         deployment, _ = read_folder(path)
     except DocumentInvalid as error:

@@ -23,6 +23,7 @@ from profiles.cluster import Cluster
 from profiles.serving_kernels.kernel_times import KernelTimes
 
 Array = NDArray[np.float64]
+GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +143,12 @@ class Pools:
         places = self.places(sizes, group, formats)
         if places < 1:
             memory = self.memory(group, formats)
+            weights, own = memory.weight_bytes / GIB, self.pool.device.memory_bytes / GIB
+            if weights >= own:
+                return unfit(f"weights take {weights:,.1f} GiB of a device that has {own:,.1f} GiB")
             return unfit(
-                f"weights take {memory.weight_bytes / 1e9:.1f} GB of a device, the engine keeps "
-                f"{memory.reserved_bytes / 1e9:.1f} GB, and the rest holds no request of "
-                f"{sizes.longest_tokens:.0f} tokens"
+                f"weights take {weights:,.1f} GiB of a device, the engine keeps {memory.reserved_bytes / GIB:,.1f} GiB,"
+                f" and the rest holds no request of {sizes.longest_tokens:,.0f} tokens"
             )
         times = self.instance_times(traffic, group, formats)
         return instance_curve(times, sizes, group.role, loads, places, waves=waves)

@@ -13,6 +13,7 @@ from planner.serving.search.contests import Goal
 from planner.serving.search.curves import Evaluator, Family, Limits, Refusal, limits_of
 from planner.serving.search.explain import GIB, traffic_changes, why, why_not_other_kind
 from planner.serving.search.find import Found, Ranked, Space, search
+from planner.serving.search.instances import NO_ROOM
 from planner.serving.search.layouts import ARITHMETIC
 from planner.serving.search.settling import settled
 from planner.serving.words import WEIGHT_BYTES
@@ -219,28 +220,32 @@ def _nothing(space: Space, found: Found, limits: Limits, goal: Goal) -> NoFeasib
                 relaxations=(f"ask for at most {rate:.3g} requests a second", "give more devices"),
                 pruned=space.refused(),
             )
+    binding, lack, relaxations = _lack(space)
     return NoFeasiblePlan(
-        f"no deployment of {space.problem.model.name} fits these {space.devices:,} devices: {_lack(space)}",
-        binding="memory",
-        relaxations=("give more devices", "allow a smaller format with --weights", "ask for shorter requests"),
+        f"no deployment of {space.problem.model.name} fits these {space.devices:,} devices: {lack}",
+        binding=binding,
+        relaxations=relaxations,
         pruned=space.refused(),
     )
 
 
-def _lack(space: Space) -> str:
-    """Why nothing runs: no layout as pinned, weights larger than all memory, or the commonest refusal."""
+def _lack(space: Space) -> tuple[str, str, tuple[str, ...]]:
+    """Why nothing runs (pins, weights larger than all memory, or the commonest refusal): what binds, words, repairs."""
     if all(not len(each.columns) for each in space.layouts.values()):
-        return "no layout is as pinned"
+        return "pins", "no layout is as pinned", ("pin other values: degrees divide the model and a node",)
+    smaller = ("give more devices", "allow a smaller format with --weights", "ask for shorter requests")
     amounts, family = model_amounts(space.problem.model), space.families[0]
     dense = (amounts.attention_weights + amounts.other_weights) * WEIGHT_BYTES[family.formats.weights]
     weights = dense + amounts.expert_weights * WEIGHT_BYTES[family.formats.of_experts]
     memory = space.devices * space.problem.cluster.pools[0].device.memory_bytes
     if weights > 0.8 * memory:
-        return (
-            f"its matrices take {weights / GIB:,.0f} GiB in {family.formats.weights}, they have {memory / GIB:,.0f} GiB"
-        )
+        words = f"its matrices take {weights / GIB:,.0f} GiB in {family.formats.weights}, they have {memory / GIB:,.0f}"
+        return "memory", f"{words} GiB, of which an engine keeps a part for itself", smaller
     reasons = {reason: count for reason, count in space.refused().items() if reason not in ARITHMETIC}
-    return max(reasons, key=reasons.__getitem__, default="no layout has room")
+    most = max(reasons, key=reasons.__getitem__, default=NO_ROOM)
+    if most == NO_ROOM:
+        return "memory", most, smaller
+    return "engine", most, ("ask about another --engine, --weights or --cluster", *smaller[:1])
 
 
 def _notes(space: Space, best: RankedDeployment) -> tuple[str, ...]:

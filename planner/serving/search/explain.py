@@ -31,9 +31,19 @@ def layout_words(group: InstanceGroup) -> str:
     return ", ".join(f"{name}={value}" for name, value in degrees.items()) or "one device"
 
 
+def settings_words(group: InstanceGroup) -> str:
+    """What an instance is told besides its axes: ``max_num_batched_tokens=2048``; empty = the engine's own."""
+    usual = type(group.settings)()
+    said = {name: value for name, value in group.settings.model_dump().items() if value != getattr(usual, name)}
+    return ", ".join(f"{name}={value}" for name, value in said.items())
+
+
 def deployment_words(deployment: Deployment) -> str:
-    """A deployment in short: ``2 prefill (tp=4) + 1 decode (tp=8)``."""
-    return " + ".join(f"{group.num_instances} {group.role} ({layout_words(group)})" for group in deployment.groups)
+    """A deployment in short: ``2 prefill (tp=4) + 1 decode (tp=8, max_num_sequences=1024)``."""
+    return " + ".join(
+        f"{group.num_instances} {group.role} ({', '.join(filter(None, (layout_words(group), settings_words(group))))})"
+        for group in deployment.groups
+    )
 
 
 def why(problem: ServingProblem, best: RankedDeployment) -> tuple[str, ...]:
@@ -99,7 +109,7 @@ def why_not_other_kind(problem: ServingProblem, lines: list[RankedDeployment]) -
         return f"{other} deployments were not asked for"
     found = next((each for each in lines if each.deployment.disaggregated != best.deployment.disaggregated), None)
     if found is None or not found.meets:
-        return f"no {other} deployment keeps the promises on these devices"
+        return f"of the {other} deployments that were evaluated none keeps the promises on these devices"
     words = f"the best {other} one, {deployment_words(found.deployment)} of {found.deployment.engine}"
     if problem.traffic.requests_per_s is not None:
         return f"{words}, needs {found.deployment.num_devices:,} devices"
@@ -154,7 +164,7 @@ def lag_words(plan: ServingPlan, other: RankedDeployment, refused: tuple[str, ..
     """Why another deployment is not the answer: refused by its engine, no room, a broken promise, less of the goal."""
     from planner.serving.search.curves import limits_of
 
-    best, lines = plan.best, [f"{other.deployment.engine} does not run it: {reason}" for reason in refused]
+    best, lines = plan.best, list(refused)
     if not other.prediction.fits:
         return (*lines, f"it does not fit: {other.prediction.reason}")
     limits = limits_of(plan.problem.promised)
@@ -166,10 +176,12 @@ def lag_words(plan: ServingPlan, other: RankedDeployment, refused: tuple[str, ..
                 f"it breaks the promise of {name}: {seen:.4g} s at the {limits.percentile}th percentile,"
                 f" not {limit:g} s"
             )
-    if other.deployment.num_devices > plan.problem.num_devices:
-        lines.append(
-            f"it takes {other.deployment.num_devices:,} devices; the question has {plan.problem.num_devices:,}"
-        )
+    asked = plan.problem.traffic.requests_per_s
+    if asked is not None:
+        answers = other.prediction.requests_per_s
+        if answers < 0.98 * asked:
+            return (*lines, f"it answers {answers:,.3g} requests a second of the {asked:g} that arrive")
+        return (*lines, f"it takes {other.deployment.num_devices:,} devices, the plan {best.deployment.num_devices:,}")
     mine, its = best.prediction.output_tokens_per_s_per_device, other.prediction.output_tokens_per_s_per_device
     rates = f"{its:,.1f} output tokens a second and device used, the plan {mine:,.1f}"
     lines.append(f"it gives {1 - its / mine:.0%} less: {rates}" if its < mine else f"it gives {rates}")

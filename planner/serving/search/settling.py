@@ -15,7 +15,6 @@ from planner.serving.search.curves import LOADS, Evaluator, Family, Limits, best
 from planner.serving.search.find import Ranked
 from planner.serving.traffic import ServingTraffic
 
-HALVINGS = 7
 MOST_STEPS = 24
 """A whole prediction may see a promise broken that its instances alone keep: then less load, or one instance more."""
 
@@ -33,9 +32,21 @@ def settled(
         prediction = evaluator.predicted(deployment, traffic)
         load = float(traffic.concurrency or traffic.all_at_once or 1)
         return ranked_deployment(problem, deployment, prediction, load, limits, goal)
-    most = max(1, math.floor(_free_load(ranked, limits)))
-    load, prediction = _load_that_keeps(evaluator, deployment, traffic, limits, most)
+    load, prediction = _at_free_load(evaluator, deployment, traffic, limits, parts, ranked.optimum.rate)
     return ranked_deployment(problem, deployment, prediction, float(load), limits, goal)
+
+
+def _at_free_load(
+    evaluator: Evaluator,
+    deployment: Deployment,
+    traffic: ServingTraffic,
+    limits: Limits,
+    parts: tuple[Part, ...],
+    rate: float,
+) -> tuple[int, ServingPrediction]:
+    """The load of a deployment whose pools answer ``rate``, and its prediction; the same for plans and estimates."""
+    most = max(1, math.floor(_free_load(parts, rate, limits)))
+    return _load_that_keeps(evaluator, deployment, traffic, limits, most)
 
 
 def _load_that_keeps(
@@ -46,10 +57,8 @@ def _load_that_keeps(
     if prediction_meets(prediction, limits):
         return most, prediction
     low, high, found = 1, most, None
-    for _ in range(HALVINGS):
+    while high - low > 1:
         middle = (low + high) // 2
-        if middle in {low, high}:
-            break
         tried = evaluator.predicted(deployment, _in_flight(traffic, middle))
         if prediction_meets(tried, limits):
             low, found = middle, tried
@@ -64,6 +73,11 @@ def estimated(
     """A given deployment under the traffic; where it leaves the load free, at the best load that keeps the promises."""
     traffic = problem.traffic
     if traffic.requests_per_s is None and traffic.concurrency is None and traffic.all_at_once is None:
+        parts = tuple(_part(evaluator, deployment, group) for group in deployment.groups)
+        rate = min(best_load(part.curve, limits)[0] * part.group.num_instances for part in parts)
+        if rate > 0:
+            most, prediction = _at_free_load(evaluator, deployment, traffic, limits, parts, rate)
+            return ranked_deployment(problem, deployment, prediction, float(most), limits, "throughput")
         lines = [
             ranked_deployment(
                 problem,
@@ -79,6 +93,11 @@ def estimated(
     prediction = evaluator.predicted(deployment, traffic)
     load = float(traffic.concurrency or traffic.all_at_once or 0) or _in_system(prediction)
     return ranked_deployment(problem, deployment, prediction, load, limits, "throughput")
+
+
+def _part(evaluator: Evaluator, deployment: Deployment, group: InstanceGroup) -> Part:
+    family = Family(deployment.engine, deployment.release, deployment.formats)
+    return Part(group, evaluator.curve(family, group, LOADS))
 
 
 def _in_system(prediction: ServingPrediction) -> float:
@@ -117,15 +136,16 @@ def _in_flight(traffic: ServingTraffic, load: float) -> ServingTraffic:
     return traffic.model_copy(update={"concurrency": int(load), "requests_per_s": None, "all_at_once": None})
 
 
-def _free_load(ranked: Ranked, limits: Limits) -> float:
-    """Requests in flight at the rate of the optimum: of the best load of one pool, or of both pools at one rate."""
-    parts, rate = ranked.optimum.parts, ranked.optimum.rate
+def _free_load(parts: tuple[Part, ...], rate: float, limits: Limits) -> float:
+    """Requests in flight at this rate: at the best load of one pool, or in both pools, the fewest with the rate."""
     if len(parts) == 1:
         return best_load(parts[0].curve, limits)[1] * parts[0].group.num_instances
     load = 0.0
     for part in parts:
-        rates = np.maximum.accumulate(part.curve.requests_per_s)
-        load += float(np.interp(rate / part.group.num_instances, rates, part.curve.loads)) * part.group.num_instances
+        # Of loads with one rate the least: a prefill instance answers the same at every load.
+        rates, first = np.unique(np.maximum.accumulate(part.curve.requests_per_s), return_index=True)
+        loads = part.curve.loads[first]
+        load += float(np.interp(rate / part.group.num_instances, rates, loads)) * part.group.num_instances
     return load
 
 

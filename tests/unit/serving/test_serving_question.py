@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
+from planner.cli.commands.serving.question import ServingFlags, question_of
 from planner.errors import DocumentInvalid
 from planner.operations.reading import read_yaml
-from planner.operations.serving import ServingPlanRequest, serving_problem
+from planner.operations.serving import (
+    SERVING_ESTIMATE,
+    ServingEstimateRequest,
+    ServingPlanRequest,
+    serving_problem,
+)
 from planner.serving.checkpoint import checkpoint_formats
 from planner.serving.lengths_text import parse_lengths
 from planner.serving.request_trace import read_request_trace
@@ -29,6 +35,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"constraints": {"pins": {"zz": 2}}}, "zz cannot be pinned"),
     ({"constraints": {"pins": {"tp": True}}}, "a degree is a whole number"),
     ({"constraints": {"pins": {"tp": 0}}}, "a degree is a whole number"),
+    ({"constraints": {"pins": {"max_num_sequences": "abc"}}}, "max_num_sequences = 'abc' cannot be pinned"),
     ({"traffic": {"input_tokens": {"mean": 200_000}, "output_tokens": {"mean": 100}}}, "longer than the 131,072"),
     ({"model": "t5-11b"}, "no decoder-only language model"),
 ]
@@ -124,6 +131,41 @@ def test_groups_as_text() -> None:
     for text in ("tp", "tp=2,tp=4", "drafts:tp=2", "tpp=2", "tp=3.5"):
         with pytest.raises(DocumentInvalid):
             parse_groups(text, "--layout")
+
+
+def read(text: str, folder: Path, **flags: Any) -> ServingPlanRequest:
+    (folder / "question.yaml").write_text(f"model: llama-3.1-8b\ncluster: dgx-h100\n{text}", encoding="utf-8")
+    return question_of(folder / "question.yaml", ServingFlags(**flags), ServingPlanRequest)
+
+
+def test_lengths_in_a_file_are_written_as_on_the_command_line(tmp_path: Path) -> None:
+    asked = read("traffic: {input_tokens: 4000, output_tokens: '100:300'}\n", tmp_path)
+    assert (asked.traffic.input_tokens.mean, asked.traffic.output_tokens.high) == (4000, 300)
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "words"),
+    [
+        ("traffic: 5\n", {}, "traffic is a mapping"),
+        ("traffic: {input_tokens: 4, output_tokens: 4}\n", {"concurrency": -1}, "-1 is not a positive number"),
+        ("traffic: {input_tokens: 4, output_tokens: 4}\n", {"concurrency": 1, "requests_per_s": 2.0}, "in flight or"),
+        ("traffic: {input_tokens: many, output_tokens: 4}\n", {}, "'many' says no lengths"),
+    ],
+)
+def test_what_is_wrong_in_a_file_or_a_flag_is_said(
+    text: str, flags: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DocumentInvalid, match=words):
+        read(text, tmp_path, **flags)
+
+
+def test_a_deployment_that_cannot_be_started_says_why() -> None:
+    data = {**QUESTION, "groups": [{"num_instances": 2, "layout": {"tp": 8}}], "engine": "vllm"}
+    found = SERVING_ESTIMATE.work(None, ServingEstimateRequest.model_validate(data))  # type: ignore[arg-type]
+    assert found.refused == ("it takes 16 devices; the question has 8",)
+    small = data | {"model": "llama-3.1-70b", "groups": [{"num_instances": 8}]}
+    alone = SERVING_ESTIMATE.work(None, ServingEstimateRequest.model_validate(small))  # type: ignore[arg-type]
+    assert alone.line.prediction.reason == "weights take 131.4 GiB of a device that has 79.2 GiB"
 
 
 @pytest.mark.parametrize("name", [path.name for path in sorted(EXAMPLES.glob("*.yaml"))])

@@ -8,16 +8,18 @@ import pytest
 
 from planner.errors import NoFeasiblePlan
 from planner.model.load import load_model
-from planner.serving.layout import Formats
+from planner.serving.layout import Formats, InstanceGroup, InstanceSettings
 from planner.serving.plan import ServingPlan
 from planner.serving.problem import ServingConstraints, ServingProblem
 from planner.serving.search.answer import answered
 from planner.serving.search.bounds import Shape, bounds_of
 from planner.serving.search.contests import Goal
-from planner.serving.search.curves import LOADS, Family, Limits, best_load
+from planner.serving.search.curves import LOADS, Family, Limits, best_load, limits_of
+from planner.serving.search.explain import deployment_words, lag_words
 from planner.serving.search.find import ROLES, Space, search
 from planner.serving.search.instances import Evaluated, Instances
 from planner.serving.search.layouts import layouts_of
+from planner.serving.search.settling import estimated
 from planner.serving.traffic import Lengths, ServiceLevel, ServingTraffic
 from profiles.catalogue import load_cluster
 from tests.sampling import drawn
@@ -154,18 +156,38 @@ def test_the_fewest_devices_answer_the_requests() -> None:
     plan = answer(problem(traffic=traffic, objective="fewest_devices"))
     assert plan.best.prediction.requests_per_s >= 0.98 * 3.0
     assert plan.best.deployment.num_devices == plan.best.value <= 8
+    assert lag_words(plan, plan.best, ()) == ("it takes 2 devices, the plan 2",)
+    slow = plan.best.model_copy(update={"prediction": plan.best.prediction.model_copy(update={"requests_per_s": 1.5})})
+    assert lag_words(plan, slow, ()) == ("it answers 1.5 requests a second of the 3 that arrive",)
 
 
 def test_a_promise_that_nobody_keeps_is_named() -> None:
     with pytest.raises(NoFeasiblePlan, match="no deployment keeps tpot of 1e-05 s") as caught:
         answer(problem(promised=ServiceLevel(ttft_s=2.0, tpot_s=1e-5)))
     assert caught.value.binding == "tpot"
-    with pytest.raises(NoFeasiblePlan, match="no layout is as pinned"):
+    with pytest.raises(NoFeasiblePlan, match="no layout is as pinned") as caught:
         answer(problem(constraints=ServingConstraints(pins={"tp": 3})))
+    assert caught.value.binding == "pins"
     with pytest.raises(NoFeasiblePlan, match="its matrices take 376 GiB in fp8"):
         answer(problem("llama-3.1-405b", 2))
     with pytest.raises(NoFeasiblePlan, match="answer at most"):
         answer(problem(traffic=TRAFFIC.model_copy(update={"requests_per_s": 1e4})))
+
+
+def test_a_deployment_has_one_number() -> None:
+    """Plans and estimates judge a deployment at one load; pools of one rate at every load do not lose theirs."""
+    asked = problem(promised=ServiceLevel(ttft_s=0.6, tpot_s=0.02, percentile=90))
+    plan, evaluator = answer(asked), RooflineEvaluator(asked.model, asked.cluster, asked.traffic)
+    assert any(line.deployment.disaggregated for line in (plan.best, *plan.runners_up))
+    for line in (plan.best, *plan.runners_up):
+        assert estimated(asked, evaluator, line.deployment, limits_of(asked.promised)) == line
+        assert line.concurrency > 1
+
+
+def test_settings_are_part_of_a_deployments_words() -> None:
+    group = InstanceGroup(num_instances=2, settings=InstanceSettings(max_num_batched_tokens=2048))
+    deployment = FAMILIES[0].deployment(group)
+    assert deployment_words(deployment) == "2 aggregated (one device, max_num_batched_tokens=2048)"
 
 
 def test_loads_are_a_grid() -> None:

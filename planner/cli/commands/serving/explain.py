@@ -9,6 +9,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
+from planner.errors import NotFound
 
 if TYPE_CHECKING:
     from planner.operations.serving import ServingEstimateRequest
@@ -63,9 +64,12 @@ def read_plan(path: Path) -> ServingPlan:
 def _other(found: ServingPlan, why_not: str, engine: str | None) -> ServingEstimateRequest:
     from planner.operations.serving import ServingEstimateRequest
     from planner.serving.text import parse_groups
+    from planner.serving.words import ENGINES
 
     best, problem = found.best.deployment, found.problem
     name, _, release = (engine or f"{best.engine}=={best.release}").partition("==")
+    if name not in ENGINES:
+        raise NotFound(f"there is no engine {name!r}", where="--engine", hint=f"one of {', '.join(ENGINES)}")
     return ServingEstimateRequest.model_validate(
         {
             "model": problem.model.model_dump(mode="json"),

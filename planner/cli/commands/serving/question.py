@@ -125,6 +125,7 @@ class ServingFlags:
     max_devices: MaxDevices = None
 
 
+PARTS = ("traffic", "promised", "constraints")
 NOTHING_ASKED: Any = ServingFlags()
 
 
@@ -137,6 +138,11 @@ def question_of(file: Path | None, said: ServingFlags, kind: type[Q], **more: An
     if not isinstance(data, dict):
         raise DocumentInvalid("a serving question is a mapping", where=str(file), hint="model, cluster, traffic, ...")
     data = dict(data)
+    for name in PARTS:
+        if not isinstance(data.get(name) or {}, dict):
+            raise DocumentInvalid(f"{name} is a mapping", where=f"{file}#/{name}", hint=f"give the keys of {name}")
+    _read_lengths(data, str(file))
+    _check(said)
     for name, value in (("model", said.model), ("cluster", said.cluster), ("devices", said.devices)):
         if value is not None:
             data[name] = value
@@ -149,12 +155,36 @@ def question_of(file: Path | None, said: ServingFlags, kind: type[Q], **more: An
         weights, _, experts = said.checkpoint.partition(",")
         data |= {"checkpoint": weights.strip(), "expert_checkpoint": experts.strip() or None}
     missing = [f"--{name}" for name in ("model", "cluster") if name not in data]
-    traffic = data.get("traffic", {})
+    traffic = data.get("traffic") or {}
     missing += [f"--{name.replace('_', '-')}" for name in ("input_tokens", "output_tokens") if name not in traffic]
     if missing:
         hint = f"give a question FILE, or {' and '.join(missing)}"
         raise DocumentInvalid("the question is not complete", where=" ".join(missing), hint=hint)
     return read_document(kind, {**data, **more}, "the flags" if file is None else str(file))
+
+
+def _read_lengths(data: dict[str, Any], where: str) -> None:
+    """Lengths of a question's file may be written as on the command line: ``input_tokens: 4000``."""
+    from planner.serving.lengths_text import parse_lengths
+
+    traffic = dict(data.get("traffic") or {})
+    for name in ("input_tokens", "output_tokens"):
+        said = traffic.get(name)
+        if isinstance(said, int | float | str) and not isinstance(said, bool):
+            traffic[name] = parse_lengths(str(said), f"{where}#/traffic/{name}")
+    if traffic:
+        data["traffic"] = traffic
+
+
+def _check(said: ServingFlags) -> None:
+    """Refuse numbers that mean nothing, in the flags' own names.  Raises DocumentInvalid."""
+    from planner.cli.problem_inputs import positive
+
+    for name in ("concurrency", "requests_per_s", "ttft_ms", "tpot_ms", "end_to_end_s", "max_devices"):
+        positive(getattr(said, name), f"--{name.replace('_', '-')}")
+    if said.concurrency is not None and said.requests_per_s is not None:
+        what = "requests either stay in flight or arrive at random"
+        raise DocumentInvalid(what, where="--concurrency --requests-per-s", hint="give one of the two")
 
 
 def _put(data: dict[str, Any], name: str, said: dict[str, Any]) -> None:

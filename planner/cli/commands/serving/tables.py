@@ -43,14 +43,18 @@ def plan_tables(found: ServingPlan) -> Iterator[RenderableType]:
         else f"{best.value:,.0f} devices; no deployment of {count(found.num_deployments)} needs less than"
         f" {found.bound:,.0f} ({proved})"
     )
-    yield heading(f"The best, and the best of other kinds (times: {_percentile(problem)})")
+    yield heading(f"The best, and the best found of other engines and kinds (times: {_percentile(problem)})")
     yield table("", HEAD, [_row(problem, line) for line in (best, *found.runners_up)])
     yield heading("Instances")
     yield from _instances(best)
     yield heading("Why")
     lines = [*found.why, *([found.why_not_other_kind] if found.why_not_other_kind else [])]
-    lines += [f"without the promise of {each.promise} ({seconds(each.limit_s)}) the best is {percent(each.gain)} better"
-              for each in found.promise_costs]  # fmt: skip
+    least = "" if found.status == "optimal" else " at least"
+    lines += [
+        f"without the promise of {each.promise} ({seconds(each.limit_s)}) the best is{least} {percent(each.gain)}"
+        " better"
+        for each in found.promise_costs
+    ]
     yield bullets([*lines, *found.notes])
     if found.pareto:
         yield heading("Tokens a second and user against tokens a second and device (median)")
@@ -88,7 +92,7 @@ def estimate_tables(found: ServingEstimate) -> Iterator[RenderableType]:
     yield heading("Why")
     yield bullets(why(problem, line))
     if found.refused:
-        yield heading(f"{line.deployment.engine} does not run it")
+        yield heading("What it lacks")
         yield bullets(found.refused)
 
 
@@ -160,9 +164,9 @@ def _instances(line: RankedDeployment) -> Iterator[RenderableType]:
 
 
 def _settings(group: InstanceGroup) -> str:
-    usual = type(group.settings)()
-    said = {name: value for name, value in group.settings.model_dump().items() if value != getattr(usual, name)}
-    return ", ".join(f"{name}={value}" for name, value in said.items()) or "the engine's own"
+    from planner.serving.search.explain import settings_words
+
+    return settings_words(group) or "the engine's own"
 
 
 def _facts(deployment: Deployment, line: RankedDeployment) -> list[tuple[str, str]]:
