@@ -14,7 +14,7 @@ from typing import Protocol
 
 STRIDE = 256.0
 GRAIN = 8.0
-"""Tokens within which samples end together: each is up to so many tokens late, of some hundreds to thousands."""
+"""Tokens within which samples end together at most: each is up to so many tokens late, of hundreds to thousands."""
 
 
 class EngineTimes(Protocol):
@@ -59,6 +59,8 @@ class Replica:
     tool_tokens: float = 0.0
     prompt_share: float = 1.0
     """Part of a prompt that a sample reads itself: samples of one prompt share its keys and values."""
+    grain: float = GRAIN
+    """Tokens within which samples end together; fewer where responses are short."""
     now_s: float = 0.0
     clock: float = 0.0
     busy_s: float = 0.0
@@ -104,7 +106,7 @@ class Replica:
         """When the next thing happens; None where nothing is in flight."""
         ends = [self._away[0][0]] if self._away else []
         if self._running:
-            ahead = min(max(self._running[0].ends_at - self.clock, GRAIN), STRIDE)
+            ahead = min(max(self._running[0].ends_at - self.clock, self.grain), STRIDE)
             self._each_s = self._iteration_s()
             ends.append(self.now_s + ahead * self._each_s)
         return min(ends) if ends else None

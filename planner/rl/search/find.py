@@ -77,7 +77,7 @@ class _Search:
             return
         self.evaluated += 1
         for group, free, _ in engines:
-            held = held_bytes(problem, division, actor)
+            held = held_bytes(problem, division, actor, critic)
             engine = self.engine(problem, group, held) if held else free
             if engine is None:
                 continue

@@ -155,6 +155,50 @@ def test_a_folder_is_checked(tmp_path: Path) -> None:
         check_folder(path)
 
 
+def test_a_pipeline_of_two_stages_is_said_by_its_first() -> None:
+    """Megatron gives the stages between the named ends what these leave: here the last one alone."""
+    deployment = deployed("uneven ends")
+    two = deployment.trainer.model_copy(update={"stage_layers": (9, 7), "strategy": {**STRATEGY, "pp": 2}})
+    launch = launch_of(asked("ppo"), deployment.model_copy(update={"trainer": two}), "org/model")
+    assert (launch.first_layers, launch.last_layers) == (9, 0)
+    said = overrides_of(launch)
+    for role in ("actor_rollout_ref.actor", "critic"):  # a reference follows the actor in verl's own files
+        assert said[f"+{role}.megatron.override_transformer_config.num_layers_in_first_pipeline_stage"] == "9"
+    assert launch_from(words_of(launch)) == launch
+
+
+def test_samples_of_the_step_before_are_not_dropped() -> None:
+    """verl counts the trainer's own version too (verl/trainer/ppo/v1/replay_buffer.py, ``_stale_terminal_keys``)."""
+    one = overrides_of(launch_of(asked(), deployed("split"), "org/model"))
+    assert one["trainer.v1.sampler.max_off_policy_threshold"] == "2"
+    assert one["trainer.v1.sampler.max_off_policy_strategy"] == "wait"
+    assert one["trainer.v1.separate_async.num_warmup_batches"] == "1.0"
+    free = overrides_of(launch_of(asked(), deployed("asynchronous"), "org/model"))
+    assert free["trainer.v1.sampler.max_off_policy_threshold"] == "8"
+    assert free["trainer.v1.separate_async.num_warmup_batches"] == "1.5"
+
+
+def test_a_part_of_a_node_behind_whole_ones_is_refused() -> None:
+    """Ray's pools have nodes of equal size: twelve devices must not become eight."""
+    deployment = deployed("split")
+    twelve = InstanceGroup(num_instances=6, layout=InstanceLayout(tp=2))
+    with pytest.raises(DocumentInvalid, match="12 devices are not nodes of 8"):
+        launch_of(asked(), deployment.model_copy(update={"rollout": twelve}), "org/model")
+
+
+def test_the_job_of_kubernetes_names_no_variable_of_a_shell() -> None:
+    folder = verl_folder(asked(), deployed("split"), "org/model")
+    line = yaml.safe_load(folder.files["rayjob.yaml"])["spec"]["entrypoint"]
+    assert "$" not in line
+    assert "data.train_files=/data/train_files.parquet" in line
+
+
+def test_turns_are_turned_on() -> None:
+    said = overrides_of(launch_of(asked(turns={"mean": 4, "tool_latency_s": 1}), deployed("fsdp2"), "org/model"))
+    assert said["actor_rollout_ref.rollout.multi_turn.enable"] == "True"
+    assert said["actor_rollout_ref.rollout.multi_turn.max_assistant_turns"] == "4"
+
+
 def test_no_override_is_said_twice() -> None:
     names = list(overrides_of(launch_of(asked("ppo"), deployed("asynchronous"), "org/model")))
     assert len(names) == len(set(names))

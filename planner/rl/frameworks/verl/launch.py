@@ -31,6 +31,9 @@ ESTIMATORS: dict[Algorithm, Estimator] = {
 }
 """``algorithm.adv_estimator`` (verl/trainer/ppo/core_algos.py: AdvantageEstimator)."""
 
+_MOST_VERSIONS = 8
+"""``trainer.v1.sampler.max_off_policy_threshold`` of verl (verl/trainer/config/ppo_trainer.yaml)."""
+
 
 class VerlLaunch(Document):
     """One launch in verl's words."""
@@ -40,7 +43,11 @@ class VerlLaunch(Document):
     model_path: str = Field(min_length=1)
     placement: Placement
     synchrony: Synchrony
-    off_policy_versions: int = Field(ge=0, description="model versions that a trained sample may span; 0 = one")
+    off_policy_versions: int = Field(
+        ge=0,
+        description="split: model versions that a trained sample may span, the trainer's own among them; 0 = colocated",
+    )
+    warm_up: float = Field(default=0.0, ge=0, description="split: steps of prompts that are started before the first")
     prompts: int
     samples_per_prompt: int
     mini_batch_prompts: int
@@ -89,7 +96,7 @@ def launch_of(problem: RlProblem, deployment: RlDeployment, model_path: str) -> 
     longest_prompt = math.ceil(max(lengths))
     longest = problem.longest_response or math.ceil(max(problem.response_tokens.lengths(4096)))
     tokens = longest_sample(problem) * strategy["micro_batch_size"]
-    versions = 0 if deployment.synchrony == "synchronous" else max(1, math.ceil(problem.staleness))
+    ahead = {"synchronous": 0.0, "one_step_off": 1.0, "asynchronous": problem.staleness}[deployment.synchrony]
     limits = BEHAVIOUR.limits(pool.device.memory_bytes)
     fraction = ALONE_FRACTION if split else COLOCATED_FRACTION
     return VerlLaunch(
@@ -98,7 +105,8 @@ def launch_of(problem: RlProblem, deployment: RlDeployment, model_path: str) -> 
         model_path=model_path,
         placement=deployment.placement,
         synchrony=deployment.synchrony,
-        off_policy_versions=versions,
+        off_policy_versions=_versions(deployment.synchrony, ahead),
+        warm_up=ahead,
         prompts=problem.prompts,
         samples_per_prompt=problem.samples_per_prompt,
         mini_batch_prompts=problem.prompts // problem.mini_batches,
@@ -135,7 +143,21 @@ def launch_of(problem: RlProblem, deployment: RlDeployment, model_path: str) -> 
     )
 
 
+def _versions(synchrony: Synchrony, ahead: float) -> int:
+    """Versions of the model that a sample may span (verl/trainer/ppo/v1/replay_buffer.py: steps since its start + 1).
+
+    One step off waits for samples of the step before, which span two.  Asynchronous samples go on under new weights for
+    as long as they take: what bounds them is how many are started; verl's own limit drops those that span more.
+    """
+    if synchrony == "synchronous":
+        return 0
+    return 2 if synchrony == "one_step_off" else max(_MOST_VERSIONS, 1 + math.ceil(ahead))
+
+
 def _nodes(devices: int, node: int) -> tuple[int, int]:
+    """Nodes, and devices of each.  Raises DocumentInvalid for a part of a node behind whole ones."""
+    if devices > node and devices % node:
+        _refuse(f"a side has whole nodes: {devices} devices are not nodes of {node}", "devices")
     return (devices // node, node) if devices >= node else (1, devices)
 
 
@@ -170,8 +192,10 @@ def _ends(layers: tuple[int, ...]) -> tuple[int, int]:
     """
     if len(set(layers)) <= 1:
         return 0, 0
-    between = layers[1:-1] or (0,)
-    if len(set(between)) > 1 or len(layers) == 2:
+    if len(layers) == 2:  # what the first one leaves
+        return layers[0], 0
+    between = layers[1:-1]
+    if len(set(between)) > 1:
         _refuse(f"layers {'+'.join(map(str, layers))}: only the ends of a pipeline may have others", "stage_layers")
     first, last = layers[0], layers[-1]
     return (0 if first == between[0] else first), (0 if last == between[0] else last)

@@ -110,8 +110,8 @@ def ray_job(launch: VerlLaunch) -> str:
     each = max(launch.trainer_devices_per_node, launch.rollout_devices_per_node)
     container = {"image": IMAGE, "resources": {"limits": {"nvidia.com/gpu": each}}}
     head = {"image": IMAGE, "resources": {"limits": {"cpu": "8", "memory": "32Gi"}}}
-    variables = [{"name": name, "value": f"/data/{name.lower()}.parquet"} for name in _VARIABLES]
-    line = "python3 -m verl.trainer.main_ppo " + " ".join(_quoted(word) for word in words_of(launch))
+    # The line is run in a container of its own, which has none of these variables: their values are said.
+    line = "python3 -m verl.trainer.main_ppo " + " ".join(shlex.quote(_with_values(word)) for word in words_of(launch))
     document = {
         "apiVersion": "ray.io/v1",
         "kind": "RayJob",
@@ -123,7 +123,7 @@ def ray_job(launch: VerlLaunch) -> str:
             "rayClusterSpec": {
                 "headGroupSpec": {
                     "rayStartParams": {"num-gpus": "0"},
-                    "template": {"spec": {"containers": [{"name": "head", **head, "env": variables}]}},
+                    "template": {"spec": {"containers": [{"name": "head", **head}]}},
                 },
                 "workerGroupSpecs": [
                     {
@@ -132,13 +132,19 @@ def ray_job(launch: VerlLaunch) -> str:
                         "minReplicas": nodes,
                         "maxReplicas": nodes,
                         "rayStartParams": {},
-                        "template": {"spec": {"containers": [{"name": "worker", **container, "env": variables}]}},
+                        "template": {"spec": {"containers": [{"name": "worker", **container}]}},
                     }
                 ],
             },
         },
     }
     return str(yaml.safe_dump(document, sort_keys=False))
+
+
+def _with_values(word: str) -> str:
+    for name in _VARIABLES:
+        word = word.replace(f"${name}", f"/data/{name.lower()}.parquet")
+    return word
 
 
 def _quoted(word: str) -> str:
