@@ -49,7 +49,7 @@ class _Search:
         known = self.layouts.get(division.rollout_devices)
         if known is None:
             known = []
-            for group in rollout_groups(self.problem, division.rollout_devices):
+            for group in rollout_groups(self.problem, division):
                 engine = self.engine(self.problem, group, 0.0)
                 if engine is not None:
                     once = step_rollout(self.problem, engine, group.num_instances)

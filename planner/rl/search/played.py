@@ -16,7 +16,8 @@ from planner.rl.predict.trainer import TrainerTimes, given_trainer, searched_tra
 from planner.rl.predict.weight_way import switch_s, sync_s
 from planner.rl.problem import RlProblem
 from planner.rl.search.divisions import Division
-from planner.serving.layout import InstanceGroup, InstanceLayout
+from planner.rl.words import ENGINE_MEMORY
+from planner.serving.layout import InstanceGroup, InstanceLayout, InstanceSettings
 
 BYTES_A_WEIGHT = 2.0
 EngineMaker = Callable[[RlProblem, InstanceGroup, float], EngineTimes | None]
@@ -54,7 +55,7 @@ def played(
         )
     steps = [
         ranked(problem, division, actor, critic, group, times)
-        for group in rollout_groups(problem, division.rollout_devices)
+        for group in rollout_groups(problem, division)
         if rollout_tp in (None, group.layout.num_devices)
         and (times := engine(problem, group, held_bytes(problem, division, actor, critic))) is not None
     ]
@@ -91,9 +92,10 @@ def _degrees(devices: int) -> list[int]:
     return [tp for tp in (1 << bit for bit in range(devices.bit_length())) if not devices % tp]
 
 
-def rollout_groups(problem: RlProblem, devices: int) -> Iterator[InstanceGroup]:
+def rollout_groups(problem: RlProblem, division: Division) -> Iterator[InstanceGroup]:
     """Equal engine instances on all of these devices: every tp, with experts whole or spread over it."""
-    pins = problem.constraints.rollout_pins
+    pins, devices = problem.constraints.rollout_pins, division.rollout_devices
+    settings = InstanceSettings(memory_fraction=ENGINE_MEMORY[division.placement])
     for tp in _degrees(devices):
         if "tp" in pins and pins["tp"] != tp:
             continue
@@ -101,7 +103,7 @@ def rollout_groups(problem: RlProblem, devices: int) -> Iterator[InstanceGroup]:
         for ep in spread:
             if "ep" in pins and pins["ep"] != ep:
                 continue
-            yield InstanceGroup(num_instances=devices // tp, layout=InstanceLayout(tp=tp, ep=ep))
+            yield InstanceGroup(num_instances=devices // tp, layout=InstanceLayout(tp=tp, ep=ep), settings=settings)
 
 
 def roles_of(  # noqa: PLR0917  # what a deployment is made of

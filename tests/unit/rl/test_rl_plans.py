@@ -18,7 +18,8 @@ from planner.rl.plan import RlPlan
 from planner.rl.problem import RlConstraints
 from planner.rl.search.divisions import Division, divisions, least_work
 from planner.rl.search.find import find_rl_plan
-from planner.rl.search.played import played
+from planner.rl.search.played import played, rollout_groups
+from planner.rl.words import ENGINE_MEMORY
 from tests.unit.rl.rl_questions import even_engine, rl_problem
 
 EVERY = RlConstraints(synchrony=("synchronous", "one_step_off", "asynchronous"), trainers=("megatron",))
@@ -122,3 +123,10 @@ def test_what_cannot_be_is_told(changes: dict[str, Any], said: str) -> None:
         changes = {**changes, "critic": whole.actor}
     with pytest.raises(ValidationError, match=said):
         rl_problem(**changes)
+
+
+def test_engines_are_played_with_the_memory_that_launches_give_them() -> None:
+    problem = rl_problem(constraints=EVERY)
+    for division in divisions(problem):
+        for group in rollout_groups(problem, division):
+            assert group.settings.memory_fraction == ENGINE_MEMORY[division.placement]

@@ -72,10 +72,12 @@ def test_a_launch_is_read_back(name: str, algorithm: str, tmp_path: Path) -> Non
     folder = verl_folder(asked(algorithm), deployed(name), "org/model")
     assert launch_from(words_of_script(folder.files["run.sh"])) == launch
     assert RlDeployment.model_validate(json.loads(folder.files["rl-deployment.json"])) == deployed(name)
-    job = yaml.safe_load(folder.files["rayjob.yaml"])
-    assert job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] == (
-        2 if "sync" in name or name == "split" else 1
-    )
+    workers = yaml.safe_load(folder.files["rayjob.yaml"])["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
+    container = workers["template"]["spec"]["containers"][0]
+    assert workers["replicas"] == 1  # both sides of a split are in the cluster's one node
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
+    assert "--nodes=1\n" in folder.files["job.sbatch"]
+    assert "--gpus-per-node=8\n" in folder.files["job.sbatch"]
 
 
 def test_the_scripts_are_shell(tmp_path: Path) -> None:

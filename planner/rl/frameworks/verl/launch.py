@@ -13,10 +13,9 @@ from pydantic import Field
 
 from planner.errors import DocumentInvalid
 from planner.rl.deployment import RlDeployment
-from planner.rl.predict.engine import ALONE_FRACTION, COLOCATED_FRACTION
 from planner.rl.predict.trainer import longest_sample
 from planner.rl.problem import RlProblem
-from planner.rl.words import Algorithm, Placement, Synchrony, Trainer
+from planner.rl.words import ENGINE_MEMORY, Algorithm, Placement, Synchrony, Trainer
 from planner.serving.engines.vllm.behaviour import BEHAVIOUR
 from profiles.document import Document
 
@@ -98,7 +97,6 @@ def launch_of(problem: RlProblem, deployment: RlDeployment, model_path: str) -> 
     tokens = longest_sample(problem) * strategy["micro_batch_size"]
     ahead = {"synchronous": 0.0, "one_step_off": 1.0, "asynchronous": problem.staleness}[deployment.synchrony]
     limits = BEHAVIOUR.limits(pool.device.memory_bytes)
-    fraction = ALONE_FRACTION if split else COLOCATED_FRACTION
     return VerlLaunch(
         estimator=ESTIMATORS[problem.algorithm],
         dapo=problem.algorithm == "dapo",
@@ -137,7 +135,7 @@ def launch_of(problem: RlProblem, deployment: RlDeployment, model_path: str) -> 
         rollout_devices_per_node=rollout_each,
         rollout_tp=group.layout.tp,
         rollout_ep=group.layout.ep,
-        memory_fraction=group.settings.memory_fraction or fraction,
+        memory_fraction=group.settings.memory_fraction or ENGINE_MEMORY[deployment.placement],
         max_num_sequences=group.settings.max_num_sequences or limits.max_num_sequences,
         weights_by="naive" if not split else ("nixl" if deployment.weight_sync == "sharded" else "nccl"),
     )
