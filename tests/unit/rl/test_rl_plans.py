@@ -114,6 +114,8 @@ def test_constraints_that_are_a_word_are_told(tmp_path: Path) -> None:
         ({"algorithm": "grpo", "critic": "actor"}, "only ppo"),
         ({"reward": {"kind": "rule", "latency_s": 1.0}}, "rule takes no time"),
         ({"reward": {"kind": "model"}}, "has a model"),
+        ({"constraints": {"rollout_pins": {"dp": 2}}}, "not dp"),
+        ({"constraints": {"rollout_pins": {"pp": 2}}}, "no pipeline"),
         ({"constraints": {"placements": ["colocated"], "synchrony": ["asynchronous"]}}, "colocated"),
     ],
 )

@@ -13,13 +13,14 @@ import yaml
 from planner.backends.checking.environment import is_ready
 from planner.backends.checking.worker import Worker
 from planner.errors import DocumentInvalid
+from planner.operations.question import model_of
 from planner.rl.deployment import RlDeployment, TrainerLayout
 from planner.rl.frameworks.verl.check import check_folder
 from planner.rl.frameworks.verl.launch import launch_of
 from planner.rl.frameworks.verl.overrides import launch_from, overrides_of, words_of
 from planner.rl.frameworks.verl.validator import VALIDATOR, request_of
 from planner.rl.frameworks.verl.write import verl_folder, words_of_script
-from planner.rl.problem import RlConstraints, RlProblem
+from planner.rl.problem import Reward, RlConstraints, RlProblem
 from planner.serving.layout import InstanceGroup, InstanceLayout
 from tests.unit.rl.rl_questions import rl_problem
 
@@ -99,6 +100,9 @@ def test_samples_as_long_as_the_limit_fit_a_micro_batch() -> None:
         ("fsdp2", {"mini_batches": 128}, "whole prompts"),
         ("fsdp2", {"algorithm": "distillation"}, "teacher"),
         ("fsdp2", {"over_sampling": 1.5}, "over-sampling"),
+        ("fsdp2", {"critic": model_of("llama-3.2-3b")}, "another model"),
+        ("fsdp2", {"reward": Reward(kind="model", model=model_of("llama-3.2-1b"))}, "reward model"),
+        ("asynchronous", {"constraints": ASYNCHRONOUS.model_copy(update={"partial_rollout": False})}, "go on under"),
     ],
 )
 def test_what_verl_cannot_say_is_refused(name: str, changes: dict[str, Any], said: str) -> None:

@@ -169,6 +169,7 @@ def _check(problem: RlProblem, deployment: RlDeployment) -> None:
             f"a mini-batch is whole prompts: {problem.mini_batches} mini-batches do not divide {problem.prompts}",
             "mini_batches",
         )
+    _check_roles(problem, deployment)
     if layout.pp > 1:
         _refuse("verl's engines have no pipeline (rollout.pipeline_model_parallel_size > 1 is not implemented)", "pp")
     if layout.ep not in (1, layout.tp * layout.attention_dp):
@@ -181,6 +182,16 @@ def _check(problem: RlProblem, deployment: RlDeployment) -> None:
         _refuse("verl splits devices for asynchronous steps only (trainer.v1.trainer_mode=separate_async)", "synchrony")
     if problem.over_sampling > 1:
         _refuse("over-sampling in verl 0.9.1 is SGLang's synchronous rollout's alone", "over_sampling")
+
+
+def _check_roles(problem: RlProblem, deployment: RlDeployment) -> None:
+    """Raises DocumentInvalid for roles beside the actor that a launch would leave out or run otherwise."""
+    if problem.critic is not None and problem.critic != problem.actor:
+        _refuse("a critic has the actor's weights and layout here, not another model's", "critic")
+    if problem.reward.kind == "model":
+        _refuse("a reward model is not said in verl's words here", "reward")
+    if deployment.synchrony == "asynchronous" and not problem.constraints.partial_rollout:
+        _refuse("separate_async lets running samples go on under new weights", "constraints/partial_rollout")
 
 
 def _ends(layers: tuple[int, ...]) -> tuple[int, int]:
