@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from planner.errors import DocumentInvalid
 from planner.operations.operation import Operation, Session
 from planner.operations.question import Devices, cluster_of, model_of
 from planner.rl.plan import RankedRl, RlPlan
@@ -59,14 +60,35 @@ def _plan(session: Session, asked: RlRequest) -> RlPlan:
 
 
 def _estimate(session: Session, asked: RlEstimateRequest) -> RankedRl:
-    problem, synchrony = asked_rl(asked), asked.synchrony_asked
-    total = problem.cluster.num_devices
-    if asked.placement == "colocated":
-        division = Division("colocated", "synchronous", total, total)
-    else:
-        rollout = asked.rollout_devices or total // 2
-        division = Division("split", synchrony, total - rollout, rollout)
+    problem = asked_rl(asked)
+    division = _division(asked, problem.cluster.num_devices)
     return played(problem, division, served_engine, rollout_tp=asked.rollout_tp, strategy=asked.strategy)
+
+
+def _division(asked: RlEstimateRequest, total: int) -> Division:
+    """Raises DocumentInvalid where the parts contradict one another."""
+    if asked.placement == "colocated":
+        if asked.synchrony_asked != "synchronous":
+            raise DocumentInvalid(
+                f"colocated devices generate and train in turns, which is synchronous, not {asked.synchrony_asked}",
+                where="/synchrony_asked",
+                hint="split them (--placement split), or leave the synchrony out",
+            )
+        if asked.rollout_devices not in (None, total):
+            raise DocumentInvalid(
+                f"colocated engines are on all {total:,} devices, not on {asked.rollout_devices:,}",
+                where="/rollout_devices",
+                hint="split them (--placement split), or leave the number out",
+            )
+        return Division("colocated", "synchronous", total, total)
+    rollout = total // 2 if asked.rollout_devices is None else asked.rollout_devices
+    if not 0 < rollout < total:
+        raise DocumentInvalid(
+            f"{rollout:,} of {total:,} devices generate, so that {total - rollout:,} train",
+            where="/rollout_devices",
+            hint=f"from 1 to {total - 1:,}" if total > 1 else "split placements have two devices or more",
+        )
+    return Division("split", asked.synchrony_asked, total - rollout, rollout)
 
 
 _EXAMPLE = {

@@ -54,6 +54,15 @@ class RlConstraints(Document):
     rollout_pins: dict[str, int] = Field(default_factory=dict, description="tp, pp, ep of the engines")
     partial_rollout: bool = Field(default=True, description="asynchronous: samples go on under new weights")
 
+    @model_validator(mode="after")
+    def _known_pins(self) -> Self:
+        unknown = sorted(set(self.rollout_pins) - {"tp", "pp", "ep"})
+        if unknown:
+            raise ValueError(f"rollout_pins are tp, pp and ep of the engines, not {', '.join(unknown)}")
+        if self.rollout_pins.get("pp", 1) != 1:
+            raise ValueError("engines of RL have no pipeline here: leave pp out of rollout_pins")
+        return self
+
 
 class RlQuestion(Document):
     """What a step samples and trains on: ``prompts * samples_per_prompt`` responses, and all of them are trained on."""

@@ -24,6 +24,9 @@ Stage = Literal[
     "switch",
     "rollout_wait",
 ]
+ENGINE_MEMORY: dict[Placement, float] = {"colocated": 0.6, "split": 0.85}
+"""Part of device memory that an engine takes: beside a trainer whose context and buffers stay (NeMo-RL
+``examples/configs/grpo_math_1B.yaml``: ``gpu_memory_utilization: 0.6``; verl: 0.5), and on devices of its own."""
 TRAINERS: tuple[Trainer, ...] = get_args(Trainer)
 STAGE_WORDS: dict[Stage, str] = {
     "rollout": "generation",

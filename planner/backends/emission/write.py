@@ -91,7 +91,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        hint = "give a directory that `meshwright emit` wrote"
+        hint = "give a directory that `meshwright emit` or an `--out` wrote"
         raise DocumentInvalid(f"no readable {MANIFEST} in {directory}", where=str(path), hint=hint) from error
     except (ValueError, RecursionError) as error:
         raise DocumentInvalid(f"{MANIFEST} is not JSON", where=str(path), hint="emit the plan again") from error

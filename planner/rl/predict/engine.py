@@ -25,9 +25,6 @@ from planner.serving.predict.memory import device_memory
 from profiles.cluster import Cluster, Pool
 from profiles.serving_kernels import kernel_times
 
-COLOCATED_FRACTION, ALONE_FRACTION = 0.6, 0.85
-"""Of device memory that an engine takes: beside a trainer whose context and buffers stay (NeMo-RL
-``examples/configs/grpo_math_1B.yaml``: ``gpu_memory_utilization: 0.6``; verl: 0.5), and on devices of its own."""
 _RUNNING = tuple(float(1 << power) for power in range(12))
 _CONTEXTS = tuple(128.0 * 2**power for power in range(12))
 _PROMPT = 2048.0

@@ -4,6 +4,10 @@ All running samples advance together, one token an iteration.  ``clock`` counts 
 starts at clock ``c`` with ``r`` tokens to generate ends at clock ``c + r``.  An iteration takes
 ``decode_s(running, mean context)``; between two events (a sample ends, starts, comes back from a tool) the number of
 running samples is constant, and the time is re-evaluated at least every ``STRIDE`` tokens as contexts grow.
+
+Where the contexts of what runs outgrow the cache, the sample that started last is set back: it waits in front of new
+ones, and its whole context is read again when it goes on (vLLM: vllm/v1/core/sched/scheduler.py, preemption by
+recomputation).
 """
 
 from __future__ import annotations
@@ -14,7 +18,10 @@ from typing import Protocol
 
 STRIDE = 256.0
 GRAIN = 8.0
-"""Tokens within which samples end together: each is up to so many tokens late, of some hundreds to thousands."""
+"""Tokens within which samples end together at most: each is up to so many tokens late, of hundreds to thousands."""
+
+_SPARE = 1.25
+"""Room over its context with which a sample that was set back goes on, so that it is not set back again at once."""
 
 
 class EngineTimes(Protocol):
@@ -59,6 +66,8 @@ class Replica:
     tool_tokens: float = 0.0
     prompt_share: float = 1.0
     """Part of a prompt that a sample reads itself: samples of one prompt share its keys and values."""
+    grain: float = GRAIN
+    """Tokens within which samples end together; fewer where responses are short."""
     now_s: float = 0.0
     clock: float = 0.0
     busy_s: float = 0.0
@@ -70,6 +79,8 @@ class Replica:
     """When each sample ended, seconds, in order."""
     _running: list[_Sample] = field(default_factory=list)
     _away: list[tuple[float, _Sample]] = field(default_factory=list)
+    _set_back: list[_Sample] = field(default_factory=list)
+    """Samples without room, the last one first to go on; ``ends_at`` is what is left of their turn."""
     _context: float = 0.0
     """Sum over running samples of ``before - started_at``: with ``clock`` a sample it is their contexts."""
     _started: int = 0
@@ -84,12 +95,15 @@ class Replica:
     @property
     def in_flight(self) -> int:
         """Samples that have started and not ended."""
-        return len(self._running) + len(self._away)
+        return len(self._running) + len(self._away) + len(self._set_back)
 
     def has_room(self, tokens: float) -> bool:
         """Whether one more sample with a prompt of ``tokens`` may start."""
         if self.in_flight == 0:
             return True
+        return not self._set_back and self._fits(tokens)
+
+    def _fits(self, tokens: float) -> bool:
         used = self._context + self.clock * self.running
         return self.running < self.times.max_running and used + tokens <= self.times.cache_tokens
 
@@ -104,7 +118,7 @@ class Replica:
         """When the next thing happens; None where nothing is in flight."""
         ends = [self._away[0][0]] if self._away else []
         if self._running:
-            ahead = min(max(self._running[0].ends_at - self.clock, GRAIN), STRIDE)
+            ahead = min(max(self._running[0].ends_at - self.clock, self.grain), STRIDE)
             self._each_s = self._iteration_s()
             ends.append(self.now_s + ahead * self._each_s)
         return min(ends) if ends else None
@@ -123,6 +137,28 @@ class Replica:
             self._end(heapq.heappop(self._running))
         while self._away and self._away[0][0] <= self.now_s + 1e-9:
             self._back(heapq.heappop(self._away)[1])
+        self._keep_within_cache()
+
+    def _keep_within_cache(self) -> None:
+        """Set back who started last while contexts are more than the cache holds; else let those go on who fit."""
+        used = self._context + self.clock * self.running
+        if self.running > 1 and used > self.times.cache_tokens:
+            by_start = sorted(self._running, key=lambda each: each.number)
+            while len(by_start) > 1 and used > self.times.cache_tokens:
+                last = by_start.pop()
+                self._context -= last.before - last.started_at
+                last.before += self.clock - last.started_at
+                last.ends_at -= self.clock
+                used -= last.before
+                self._set_back.append(last)
+            self._running = by_start
+            heapq.heapify(self._running)
+            return
+        while self._set_back and (not self._running or self._fits(self._set_back[-1].before * _SPARE)):
+            sample = self._set_back.pop()
+            self._pass(self.times.prefill_s(sample.before))
+            sample.started_at, sample.ends_at = self.clock, self.clock + sample.ends_at
+            self._admit(sample)
 
     def _end(self, sample: _Sample) -> None:
         self._context -= sample.before - sample.started_at

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.rl.predict.replica import EngineTimes, Replica
+from planner.rl.predict.replica import GRAIN, EngineTimes, Replica
 from planner.rl.predict.samples import Samples
 from planner.rl.problem import RlProblem
+
+_MOST_LATE = 1 / 32
+"""Part of a mean turn by which a sample may end late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Rollout:
 
 def rollout(problem: RlProblem, samples: Samples, times: EngineTimes, needed: float | None = None) -> Rollout:
     """Generate ``samples`` from nothing in flight; ``needed`` of them end the stage (all = None)."""
-    replica = replica_of(problem, times)
+    replica = replica_of(problem, times, samples)
     turns = turns_of(problem)
     wanted = len(samples.responses) if needed is None else max(1, round(needed))
     waiting, most, tail_s = 0, 0, 0.0
@@ -53,11 +56,12 @@ def rollout(problem: RlProblem, samples: Samples, times: EngineTimes, needed: fl
     )
 
 
-def replica_of(problem: RlProblem, times: EngineTimes) -> Replica:
+def replica_of(problem: RlProblem, times: EngineTimes, samples: Samples) -> Replica:
     """An idle instance for a question's samples."""
     turns, share = problem.turns, 1.0 / problem.samples_per_prompt
     latency_s, tokens = (0.0, 0.0) if turns is None else (turns.tool_latency_s, turns.tool_tokens)
-    return Replica(times, latency_s, tokens, share)
+    grain = min(GRAIN, _MOST_LATE * float(np.mean(samples.responses)) / turns_of(problem))
+    return Replica(times, latency_s, tokens, share, grain)
 
 
 def turns_of(problem: RlProblem) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.errors import NoFeasiblePlan
+from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.model.spec import ModelSpec
 from planner.plan.plan import Plan
 from planner.question.complete import complete_problem
@@ -136,7 +136,11 @@ def _searched(problem: RlProblem, model: ModelSpec, cluster: Cluster, trainer: T
 def given_trainer(
     problem: RlProblem, model: ModelSpec, cluster: Cluster, strategy: Mapping[str, Any], trainer: Trainer
 ) -> TrainerTimes:
-    """The same of a layout that somebody runs.  Raises FindingsInvalid where its software cannot run it."""
+    """The same of a layout that somebody runs.
+
+    Raises FindingsInvalid or DocumentInvalid where its software cannot run it.
+    """
+    _check_held(strategy, trainer)
     axes = {name: int(strategy.get(name, 1)) for name in ("tp", "cp", "pp", "micro_batch_size")}
     ranks = cluster.num_devices // (axes["tp"] * axes["cp"] * axes["pp"])
     divisor = max(1, ranks) * axes["micro_batch_size"]
@@ -146,6 +150,21 @@ def given_trainer(
     asked = complete_problem(model, cluster, workload, Constraints(backends=(SOFTWARE[trainer][0],)))
     chosen, _ = complete_strategy(strategy, cluster.num_devices, workload.global_batch_size)
     return trainer_times(problem, estimate(asked, chosen, None, strategy, launched=True), share, trainer)
+
+
+def _check_held(strategy: Mapping[str, Any], trainer: Trainer) -> None:
+    """FSDP2 around a module has no tensor, pipeline or expert parallelism, whatever the neutral physics can."""
+    held = SOFTWARE[trainer][1]
+    wrong = [
+        name for name in ("tp", "pp", "ep", "vpp") if name in held and int(strategy.get(name, held[name])) != held[name]
+    ]
+    if wrong:
+        name = wrong[0]
+        raise DocumentInvalid(
+            f"{trainer} has {name} = {held[name]}, not {strategy[name]}",
+            where=f"--strategy {name}",
+            hint="leave it out, or name another trainer: --trainer megatron",
+        )
 
 
 def trainer_times(problem: RlProblem, plan: Plan, share: float, trainer: Trainer) -> TrainerTimes:

@@ -91,10 +91,10 @@ def asynchronous_window(  # what a window is made of
 ) -> Window:
     """Play windows until they are steady, and give the mean of the last."""
     quota = problem.num_samples / num_replicas
-    play = _Play(problem, samples, replica_of(problem, times), quota)
+    play = _Play(problem, samples, replica_of(problem, times, samples), quota)
     play.allowed = (1.0 + problem.staleness) * quota
     parts = problem.mini_batches
-    part_s, ends, waits = trainer_s / parts, [0.0], list[float]()
+    part_s, ends, waits, busy_s = trainer_s / parts, [0.0], list[float](), [0.0]
     for number in range(WARM_UP + MEASURED):
         now_s, waited_s = play.replica.now_s, 0.0
         for part in range(parts):
@@ -112,9 +112,10 @@ def asynchronous_window(  # what a window is made of
         play.allowed = quota * (number + 1) + (1.0 + problem.staleness) * quota
         ends.append(now_s + sync_s)
         waits.append(waited_s)
+        busy_s.append(play.replica.busy_s)
     begun, ended = ends[WARM_UP], ends[-1]
     return Window(
         seconds=(ended - begun) / MEASURED,
         wait_s=sum(waits[WARM_UP:]) / MEASURED,
-        engines_idle=max(0.0, 1.0 - play.replica.busy_s / max(ended, 1e-12)),
+        engines_idle=max(0.0, 1.0 - (busy_s[-1] - busy_s[WARM_UP]) / max(ended - begun, 1e-12)),
     )

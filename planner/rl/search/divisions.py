@@ -12,6 +12,9 @@ from planner.rl.predict.trainer import total_lengths
 from planner.rl.problem import RlProblem
 from planner.rl.words import Placement, Synchrony
 
+_STEPS = 512
+"""Lengths that stand for a distribution."""
+
 
 @dataclass(frozen=True, slots=True)
 class Division:
@@ -71,11 +74,19 @@ class LeastWork:
         return trained_s + generated_s if division.synchrony == "synchronous" else max(trained_s, generated_s)
 
 
+def _tool_tokens(problem: RlProblem) -> float:
+    """Tokens of a sample that tools answer: they are read, not generated."""
+    return (problem.turns.mean - 1) * problem.turns.tool_tokens if problem.turns else 0.0
+
+
 def least_work(problem: RlProblem) -> LeastWork:
     """The least work of a question's step."""
     lengths = total_lengths(problem)
     tokens = problem.num_samples * float(np.mean(lengths))
-    prompts = problem.num_samples * float(np.mean(problem.prompt_tokens.lengths(512)))
+    # Over-sampled, the step ends when enough have ended, which are the shortest at best.
+    ended = np.sort(lengths)[: max(1, int(len(lengths) / problem.over_sampling))]
+    others = float(np.mean(problem.prompt_tokens.lengths(_STEPS))) + _tool_tokens(problem)
+    generated = problem.num_samples * max(0.0, float(np.mean(ended)) - others)
     weights = float(active_parameters(problem.actor))
     passes = 1.0 * problem.old_log_prob + 1.0 * problem.has_reference
     trained = 2.0 * weights * tokens * (passes + 3.0 * problem.epochs)
@@ -85,4 +96,4 @@ def least_work(problem: RlProblem) -> LeastWork:
     rates = device.peak_flops_per_s
     peak = max(rate for name, rate in rates.items() if name in (problem.precision, "bf16", "fp16"))
     fraction = max(device.achievable_matmul_fraction.get(problem.precision, 1.0), 0.5)
-    return LeastWork(trained, 2.0 * weights * (tokens - prompts), peak * fraction)
+    return LeastWork(trained, 2.0 * weights * generated, peak * fraction)

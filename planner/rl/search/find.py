@@ -49,7 +49,7 @@ class _Search:
         known = self.layouts.get(division.rollout_devices)
         if known is None:
             known = []
-            for group in rollout_groups(self.problem, division.rollout_devices):
+            for group in rollout_groups(self.problem, division):
                 engine = self.engine(self.problem, group, 0.0)
                 if engine is not None:
                     once = step_rollout(self.problem, engine, group.num_instances)
@@ -77,7 +77,7 @@ class _Search:
             return
         self.evaluated += 1
         for group, free, _ in engines:
-            held = held_bytes(problem, division, actor)
+            held = held_bytes(problem, division, actor, critic)
             engine = self.engine(problem, group, held) if held else free
             if engine is None:
                 continue

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from planner.errors import NoFeasiblePlan
-from planner.model.parameters import total_parameters
+from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.model.parameters import active_parameters, total_parameters
 from planner.rl.deployment import RlDeployment, SyncMethod, TrainerLayout
 from planner.rl.plan import RankedRl, RlPrediction
 from planner.rl.predict.part import cluster_part
@@ -16,7 +16,8 @@ from planner.rl.predict.trainer import TrainerTimes, given_trainer, searched_tra
 from planner.rl.predict.weight_way import switch_s, sync_s
 from planner.rl.problem import RlProblem
 from planner.rl.search.divisions import Division
-from planner.serving.layout import InstanceGroup, InstanceLayout
+from planner.rl.words import ENGINE_MEMORY
+from planner.serving.layout import InstanceGroup, InstanceLayout, InstanceSettings
 
 BYTES_A_WEIGHT = 2.0
 EngineMaker = Callable[[RlProblem, InstanceGroup, float], EngineTimes | None]
@@ -33,8 +34,15 @@ def played(
 ) -> RankedRl:
     """The best deployment of one division; what is given is held, the rest is the best.
 
-    Raises NoFeasiblePlan where trainer or engines have no room, FindingsInvalid for a strategy that cannot be run.
+    Raises NoFeasiblePlan where trainer or engines have no room, FindingsInvalid for a strategy that cannot be run,
+    DocumentInvalid for engines that do not divide their devices.
     """
+    if rollout_tp is not None and rollout_tp not in _degrees(division.rollout_devices):
+        raise DocumentInvalid(
+            f"engine instances of {rollout_tp} devices do not divide {division.rollout_devices} devices of the engines",
+            where="/rollout_tp",
+            hint=f"one of {', '.join(map(str, _degrees(division.rollout_devices)))}",
+        )
     cluster = cluster_part(problem.cluster, division.trainer_devices)
     if strategy is None:
         actor = searched_trainer(problem, problem.actor, cluster)
@@ -47,9 +55,9 @@ def played(
         )
     steps = [
         ranked(problem, division, actor, critic, group, times)
-        for group in rollout_groups(problem, division.rollout_devices)
+        for group in rollout_groups(problem, division)
         if rollout_tp in (None, group.layout.num_devices)
-        and (times := engine(problem, group, held_bytes(problem, division, actor))) is not None
+        and (times := engine(problem, group, held_bytes(problem, division, actor, critic))) is not None
     ]
     if not steps:
         raise NoFeasiblePlan(
@@ -66,22 +74,36 @@ def trainer_s(problem: RlProblem, actor: TrainerTimes, critic: TrainerTimes | No
     return total if critic is None else total + critic.forward_s + updates * critic.update_s
 
 
-def held_bytes(problem: RlProblem, division: Division, actor: TrainerTimes) -> float:
+def held_bytes(problem: RlProblem, division: Division, actor: TrainerTimes, critic: TrainerTimes | None) -> float:
     """Bytes of a device that the trainer keeps while engines generate."""
-    return 0.0 if problem.trainer_offload or division.placement == "split" else actor.state_bytes
+    if problem.trainer_offload or division.placement == "split":
+        return 0.0
+    return _resident_bytes(problem, actor, critic)
 
 
-def rollout_groups(problem: RlProblem, devices: int) -> Iterator[InstanceGroup]:
+def _resident_bytes(problem: RlProblem, actor: TrainerTimes, critic: TrainerTimes | None) -> float:
+    """Bytes of a device between two steps: states of actor and critic, weights of a reference."""
+    reference = actor.weight_bytes if problem.has_reference else 0.0
+    return actor.state_bytes + (critic.state_bytes if critic else 0.0) + reference
+
+
+def _degrees(devices: int) -> list[int]:
+    """Powers of two that divide the devices of the engines."""
+    return [tp for tp in (1 << bit for bit in range(devices.bit_length())) if not devices % tp]
+
+
+def rollout_groups(problem: RlProblem, division: Division) -> Iterator[InstanceGroup]:
     """Equal engine instances on all of these devices: every tp, with experts whole or spread over it."""
-    pins = problem.constraints.rollout_pins
-    for tp in (1 << bit for bit in range(devices.bit_length())):
-        if devices % tp or ("tp" in pins and pins["tp"] != tp):
+    pins, devices = problem.constraints.rollout_pins, division.rollout_devices
+    settings = InstanceSettings(memory_fraction=ENGINE_MEMORY[division.placement])
+    for tp in _degrees(devices):
+        if "tp" in pins and pins["tp"] != tp:
             continue
         spread = (1, tp) if problem.actor.has_experts and tp > 1 else (1,)
         for ep in spread:
             if "ep" in pins and pins["ep"] != ep:
                 continue
-            yield InstanceGroup(num_instances=devices // tp, layout=InstanceLayout(tp=tp, ep=ep))
+            yield InstanceGroup(num_instances=devices // tp, layout=InstanceLayout(tp=tp, ep=ep), settings=settings)
 
 
 def roles_of(  # noqa: PLR0917  # what a deployment is made of
@@ -97,9 +119,9 @@ def roles_of(  # noqa: PLR0917  # what a deployment is made of
     pool = problem.cluster.pools[0]
     model_bytes = BYTES_A_WEIGHT * total_parameters(problem.actor)
     reference = actor if problem.has_reference else None
-    moved = actor.state_bytes + (critic.state_bytes if critic else 0.0) + (actor.weight_bytes if reference else 0.0)
+    moved = _resident_bytes(problem, actor, critic)
     reward = problem.reward.model
-    reward_s = 0.0 if reward is None else actor.forward_s * total_parameters(reward) / total_parameters(problem.actor)
+    reward_s = 0.0 if reward is None else actor.forward_s * active_parameters(reward) / active_parameters(problem.actor)
     return Roles(
         actor=actor,
         critic=critic,

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from planner.errors import NoFeasiblePlan
+from planner.cli.commands.rl.flags import question_data
+from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.operations.question import cluster_of
+from planner.operations.rl import RL_ESTIMATE, RlEstimateRequest
+from planner.operations.service import opened_service
 from planner.question.sequences import Sequences
 from planner.rl.plan import RlPlan
 from planner.rl.problem import RlConstraints
 from planner.rl.search.divisions import Division, divisions, least_work
 from planner.rl.search.find import find_rl_plan
-from planner.rl.search.played import played
+from planner.rl.search.played import played, rollout_groups
+from planner.rl.words import ENGINE_MEMORY
 from tests.unit.rl.rl_questions import even_engine, rl_problem
 
 EVERY = RlConstraints(synchrony=("synchronous", "one_step_off", "asynchronous"), trainers=("megatron",))
@@ -70,6 +75,37 @@ def test_a_critic_and_a_reference_take_their_time() -> None:
     assert {"values", "critic_update", "reference_log_prob"} <= set(ppo)
 
 
+ESTIMATE = {
+    **{"model": "llama-3.2-1b", "cluster": "dgx-h100", "devices": 8, "prompts": 8, "placement": "split"},
+    **{"prompt_tokens": {"kind": "padded", "mean": 9}, "response_tokens": {"kind": "padded", "mean": 9}},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"rollout_devices": 8}, "so that 0 train"),
+        ({"rollout_devices": 9}, "9 of 8 devices generate"),
+        ({"devices": 1}, "0 of 1 devices generate"),
+        ({"rollout_tp": 3}, "do not divide 4 devices of the engines"),
+        ({"rollout_devices": 3, "rollout_tp": 2}, "do not divide 3 devices"),
+        ({"placement": "colocated", "synchrony_asked": "one_step_off"}, "in turns"),
+        ({"placement": "colocated", "rollout_devices": 4}, "on all 8 devices"),
+    ],
+)
+def test_a_deployment_that_cannot_be_is_told(changes: dict[str, Any], said: str) -> None:
+    asked = RlEstimateRequest.model_validate({**ESTIMATE, **changes})
+    with pytest.raises(DocumentInvalid, match=said), opened_service(None) as service:
+        service.call(RL_ESTIMATE, asked)
+
+
+def test_constraints_that_are_a_word_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "question.yaml"
+    file.write_text("model: llama-3.2-1b\ncluster: dgx-h100\nconstraints: colocated\n", "utf-8")
+    with pytest.raises(DocumentInvalid, match="constraints are named"):
+        question_data(file)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -78,6 +114,8 @@ def test_a_critic_and_a_reference_take_their_time() -> None:
         ({"algorithm": "grpo", "critic": "actor"}, "only ppo"),
         ({"reward": {"kind": "rule", "latency_s": 1.0}}, "rule takes no time"),
         ({"reward": {"kind": "model"}}, "has a model"),
+        ({"constraints": {"rollout_pins": {"dp": 2}}}, "not dp"),
+        ({"constraints": {"rollout_pins": {"pp": 2}}}, "no pipeline"),
         ({"constraints": {"placements": ["colocated"], "synchrony": ["asynchronous"]}}, "colocated"),
     ],
 )
@@ -87,3 +125,10 @@ def test_what_cannot_be_is_told(changes: dict[str, Any], said: str) -> None:
         changes = {**changes, "critic": whole.actor}
     with pytest.raises(ValidationError, match=said):
         rl_problem(**changes)
+
+
+def test_engines_are_played_with_the_memory_that_launches_give_them() -> None:
+    problem = rl_problem(constraints=EVERY)
+    for division in divisions(problem):
+        for group in rollout_groups(problem, division):
+            assert group.settings.memory_fraction == ENGINE_MEMORY[division.placement]

@@ -48,6 +48,24 @@ def test_who_has_no_room_waits(engine: EvenEngine, seconds: float) -> None:
     assert rollout(rl_problem(), samples(300, 100, 200), engine).seconds >= alone.seconds
 
 
+def test_samples_that_outgrow_the_cache_are_set_back_and_read_again() -> None:
+    """Two prompts of 100 fit beside one another, two contexts of 400 do not: the second one goes on when the first
+    has ended."""
+    two, read = samples(400, 400), []
+
+    class Reading(EvenEngine):
+        def prefill_s(self, tokens: float) -> float:
+            read.append(tokens)
+            return 0.0
+
+    found = rollout(rl_problem(), two, Reading(cache_tokens=600))
+    assert found.ends_s[0] == pytest.approx(4.0, rel=0.02)
+    assert 4.0 < found.ends_s[1] < 8.0
+    assert found.generated_tokens == pytest.approx(800, rel=0.03)
+    assert max(read) > 300  # its prompt and what it had generated
+    assert rollout(rl_problem(), two, EvenEngine(cache_tokens=1000)).seconds == pytest.approx(4.0, rel=0.02)
+
+
 def test_needed_samples_end_the_stage() -> None:
     assert rollout(rl_problem(), samples(300, 100, 200), EvenEngine(), needed=2).seconds == pytest.approx(2.0)
 

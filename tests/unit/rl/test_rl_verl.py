@@ -13,13 +13,14 @@ import yaml
 from planner.backends.checking.environment import is_ready
 from planner.backends.checking.worker import Worker
 from planner.errors import DocumentInvalid
+from planner.operations.question import model_of
 from planner.rl.deployment import RlDeployment, TrainerLayout
 from planner.rl.frameworks.verl.check import check_folder
 from planner.rl.frameworks.verl.launch import launch_of
 from planner.rl.frameworks.verl.overrides import launch_from, overrides_of, words_of
 from planner.rl.frameworks.verl.validator import VALIDATOR, request_of
 from planner.rl.frameworks.verl.write import verl_folder, words_of_script
-from planner.rl.problem import RlConstraints, RlProblem
+from planner.rl.problem import Reward, RlConstraints, RlProblem
 from planner.serving.layout import InstanceGroup, InstanceLayout
 from tests.unit.rl.rl_questions import rl_problem
 
@@ -72,10 +73,12 @@ def test_a_launch_is_read_back(name: str, algorithm: str, tmp_path: Path) -> Non
     folder = verl_folder(asked(algorithm), deployed(name), "org/model")
     assert launch_from(words_of_script(folder.files["run.sh"])) == launch
     assert RlDeployment.model_validate(json.loads(folder.files["rl-deployment.json"])) == deployed(name)
-    job = yaml.safe_load(folder.files["rayjob.yaml"])
-    assert job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] == (
-        2 if "sync" in name or name == "split" else 1
-    )
+    workers = yaml.safe_load(folder.files["rayjob.yaml"])["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
+    container = workers["template"]["spec"]["containers"][0]
+    assert workers["replicas"] == 1  # both sides of a split are in the cluster's one node
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
+    assert "--nodes=1\n" in folder.files["job.sbatch"]
+    assert "--gpus-per-node=8\n" in folder.files["job.sbatch"]
 
 
 def test_the_scripts_are_shell(tmp_path: Path) -> None:
@@ -97,6 +100,9 @@ def test_samples_as_long_as_the_limit_fit_a_micro_batch() -> None:
         ("fsdp2", {"mini_batches": 128}, "whole prompts"),
         ("fsdp2", {"algorithm": "distillation"}, "teacher"),
         ("fsdp2", {"over_sampling": 1.5}, "over-sampling"),
+        ("fsdp2", {"critic": model_of("llama-3.2-3b")}, "another model"),
+        ("fsdp2", {"reward": Reward(kind="model", model=model_of("llama-3.2-1b"))}, "reward model"),
+        ("asynchronous", {"constraints": ASYNCHRONOUS.model_copy(update={"partial_rollout": False})}, "go on under"),
     ],
 )
 def test_what_verl_cannot_say_is_refused(name: str, changes: dict[str, Any], said: str) -> None:
@@ -153,6 +159,50 @@ def test_a_folder_is_checked(tmp_path: Path) -> None:
     (path / "run.sh").write_text(script.replace("  algorithm.adv_estimator=grpo", "  algorithm.adv_estimator=magic"))
     with pytest.raises(Exception, match="estimator"):
         check_folder(path)
+
+
+def test_a_pipeline_of_two_stages_is_said_by_its_first() -> None:
+    """Megatron gives the stages between the named ends what these leave: here the last one alone."""
+    deployment = deployed("uneven ends")
+    two = deployment.trainer.model_copy(update={"stage_layers": (9, 7), "strategy": {**STRATEGY, "pp": 2}})
+    launch = launch_of(asked("ppo"), deployment.model_copy(update={"trainer": two}), "org/model")
+    assert (launch.first_layers, launch.last_layers) == (9, 0)
+    said = overrides_of(launch)
+    for role in ("actor_rollout_ref.actor", "critic"):  # a reference follows the actor in verl's own files
+        assert said[f"+{role}.megatron.override_transformer_config.num_layers_in_first_pipeline_stage"] == "9"
+    assert launch_from(words_of(launch)) == launch
+
+
+def test_samples_of_the_step_before_are_not_dropped() -> None:
+    """verl counts the trainer's own version too (verl/trainer/ppo/v1/replay_buffer.py, ``_stale_terminal_keys``)."""
+    one = overrides_of(launch_of(asked(), deployed("split"), "org/model"))
+    assert one["trainer.v1.sampler.max_off_policy_threshold"] == "2"
+    assert one["trainer.v1.sampler.max_off_policy_strategy"] == "wait"
+    assert one["trainer.v1.separate_async.num_warmup_batches"] == "1.0"
+    free = overrides_of(launch_of(asked(), deployed("asynchronous"), "org/model"))
+    assert free["trainer.v1.sampler.max_off_policy_threshold"] == "8"
+    assert free["trainer.v1.separate_async.num_warmup_batches"] == "1.5"
+
+
+def test_a_part_of_a_node_behind_whole_ones_is_refused() -> None:
+    """Ray's pools have nodes of equal size: twelve devices must not become eight."""
+    deployment = deployed("split")
+    twelve = InstanceGroup(num_instances=6, layout=InstanceLayout(tp=2))
+    with pytest.raises(DocumentInvalid, match="12 devices are not nodes of 8"):
+        launch_of(asked(), deployment.model_copy(update={"rollout": twelve}), "org/model")
+
+
+def test_the_job_of_kubernetes_names_no_variable_of_a_shell() -> None:
+    folder = verl_folder(asked(), deployed("split"), "org/model")
+    line = yaml.safe_load(folder.files["rayjob.yaml"])["spec"]["entrypoint"]
+    assert "$" not in line
+    assert "data.train_files=/data/train_files.parquet" in line
+
+
+def test_turns_are_turned_on() -> None:
+    said = overrides_of(launch_of(asked(turns={"mean": 4, "tool_latency_s": 1}), deployed("fsdp2"), "org/model"))
+    assert said["actor_rollout_ref.rollout.multi_turn.enable"] == "True"
+    assert said["actor_rollout_ref.rollout.multi_turn.max_assistant_turns"] == "4"
 
 
 def test_no_override_is_said_twice() -> None:

@@ -70,7 +70,14 @@ def question_data(file: Path | None, **said: Any) -> tuple[dict[str, Any], str]:
         if not isinstance(read, dict):
             raise DocumentInvalid("a question has named parts", where=str(file), hint="write `prompts: 128` and so on")
         data = dict(read)
-    constraints = dict(data.get("constraints") or {})
+    constraints = data.get("constraints") or {}
+    if not isinstance(constraints, dict):
+        raise DocumentInvalid(
+            f"constraints are named, not {constraints!r}",
+            where=f"{file}#/constraints",
+            hint="write `constraints: {placements: [colocated]}` and so on",
+        )
+    constraints = dict(constraints)
     for name in ("placements", "synchrony", "trainers"):
         if said.get(name):
             constraints[name] = said.pop(name)

@@ -13,10 +13,9 @@ from pydantic import Field
 
 from planner.errors import DocumentInvalid
 from planner.rl.deployment import RlDeployment
-from planner.rl.predict.engine import ALONE_FRACTION, COLOCATED_FRACTION
 from planner.rl.predict.trainer import longest_sample
 from planner.rl.problem import RlProblem
-from planner.rl.words import Algorithm, Placement, Synchrony, Trainer
+from planner.rl.words import ENGINE_MEMORY, Algorithm, Placement, Synchrony, Trainer
 from planner.serving.engines.vllm.behaviour import BEHAVIOUR
 from profiles.document import Document
 
@@ -31,6 +30,9 @@ ESTIMATORS: dict[Algorithm, Estimator] = {
 }
 """``algorithm.adv_estimator`` (verl/trainer/ppo/core_algos.py: AdvantageEstimator)."""
 
+_MOST_VERSIONS = 8
+"""``trainer.v1.sampler.max_off_policy_threshold`` of verl (verl/trainer/config/ppo_trainer.yaml)."""
+
 
 class VerlLaunch(Document):
     """One launch in verl's words."""
@@ -40,7 +42,11 @@ class VerlLaunch(Document):
     model_path: str = Field(min_length=1)
     placement: Placement
     synchrony: Synchrony
-    off_policy_versions: int = Field(ge=0, description="model versions that a trained sample may span; 0 = one")
+    off_policy_versions: int = Field(
+        ge=0,
+        description="split: model versions that a trained sample may span, the trainer's own among them; 0 = colocated",
+    )
+    warm_up: float = Field(default=0.0, ge=0, description="split: steps of prompts that are started before the first")
     prompts: int
     samples_per_prompt: int
     mini_batch_prompts: int
@@ -89,16 +95,16 @@ def launch_of(problem: RlProblem, deployment: RlDeployment, model_path: str) -> 
     longest_prompt = math.ceil(max(lengths))
     longest = problem.longest_response or math.ceil(max(problem.response_tokens.lengths(4096)))
     tokens = longest_sample(problem) * strategy["micro_batch_size"]
-    versions = 0 if deployment.synchrony == "synchronous" else max(1, math.ceil(problem.staleness))
+    ahead = {"synchronous": 0.0, "one_step_off": 1.0, "asynchronous": problem.staleness}[deployment.synchrony]
     limits = BEHAVIOUR.limits(pool.device.memory_bytes)
-    fraction = ALONE_FRACTION if split else COLOCATED_FRACTION
     return VerlLaunch(
         estimator=ESTIMATORS[problem.algorithm],
         dapo=problem.algorithm == "dapo",
         model_path=model_path,
         placement=deployment.placement,
         synchrony=deployment.synchrony,
-        off_policy_versions=versions,
+        off_policy_versions=_versions(deployment.synchrony, ahead),
+        warm_up=ahead,
         prompts=problem.prompts,
         samples_per_prompt=problem.samples_per_prompt,
         mini_batch_prompts=problem.prompts // problem.mini_batches,
@@ -129,13 +135,27 @@ def launch_of(problem: RlProblem, deployment: RlDeployment, model_path: str) -> 
         rollout_devices_per_node=rollout_each,
         rollout_tp=group.layout.tp,
         rollout_ep=group.layout.ep,
-        memory_fraction=group.settings.memory_fraction or fraction,
+        memory_fraction=group.settings.memory_fraction or ENGINE_MEMORY[deployment.placement],
         max_num_sequences=group.settings.max_num_sequences or limits.max_num_sequences,
         weights_by="naive" if not split else ("nixl" if deployment.weight_sync == "sharded" else "nccl"),
     )
 
 
+def _versions(synchrony: Synchrony, ahead: float) -> int:
+    """Versions of the model that a sample may span (verl/trainer/ppo/v1/replay_buffer.py: steps since its start + 1).
+
+    One step off waits for samples of the step before, which span two.  Asynchronous samples go on under new weights for
+    as long as they take: what bounds them is how many are started; verl's own limit drops those that span more.
+    """
+    if synchrony == "synchronous":
+        return 0
+    return 2 if synchrony == "one_step_off" else max(_MOST_VERSIONS, 1 + math.ceil(ahead))
+
+
 def _nodes(devices: int, node: int) -> tuple[int, int]:
+    """Nodes, and devices of each.  Raises DocumentInvalid for a part of a node behind whole ones."""
+    if devices > node and devices % node:
+        _refuse(f"a side has whole nodes: {devices} devices are not nodes of {node}", "devices")
     return (devices // node, node) if devices >= node else (1, devices)
 
 
@@ -149,6 +169,7 @@ def _check(problem: RlProblem, deployment: RlDeployment) -> None:
             f"a mini-batch is whole prompts: {problem.mini_batches} mini-batches do not divide {problem.prompts}",
             "mini_batches",
         )
+    _check_roles(problem, deployment)
     if layout.pp > 1:
         _refuse("verl's engines have no pipeline (rollout.pipeline_model_parallel_size > 1 is not implemented)", "pp")
     if layout.ep not in (1, layout.tp * layout.attention_dp):
@@ -163,6 +184,16 @@ def _check(problem: RlProblem, deployment: RlDeployment) -> None:
         _refuse("over-sampling in verl 0.9.1 is SGLang's synchronous rollout's alone", "over_sampling")
 
 
+def _check_roles(problem: RlProblem, deployment: RlDeployment) -> None:
+    """Raises DocumentInvalid for roles beside the actor that a launch would leave out or run otherwise."""
+    if problem.critic is not None and problem.critic != problem.actor:
+        _refuse("a critic has the actor's weights and layout here, not another model's", "critic")
+    if problem.reward.kind == "model":
+        _refuse("a reward model is not said in verl's words here", "reward")
+    if deployment.synchrony == "asynchronous" and not problem.constraints.partial_rollout:
+        _refuse("separate_async lets running samples go on under new weights", "constraints/partial_rollout")
+
+
 def _ends(layers: tuple[int, ...]) -> tuple[int, int]:
     """Layers of the first and the last stage where they differ from those between, which are all alike.
 
@@ -170,8 +201,10 @@ def _ends(layers: tuple[int, ...]) -> tuple[int, int]:
     """
     if len(set(layers)) <= 1:
         return 0, 0
-    between = layers[1:-1] or (0,)
-    if len(set(between)) > 1 or len(layers) == 2:
+    if len(layers) == 2:  # what the first one leaves
+        return layers[0], 0
+    between = layers[1:-1]
+    if len(set(between)) > 1:
         _refuse(f"layers {'+'.join(map(str, layers))}: only the ends of a pipeline may have others", "stage_layers")
     first, last = layers[0], layers[-1]
     return (0 if first == between[0] else first), (0 if last == between[0] else last)

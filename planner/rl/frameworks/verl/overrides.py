@@ -24,6 +24,8 @@ SAID_ONLY = frozenset(
         f"{_ROLLOUT}.log_prob_use_dynamic_bsz",
         f"{_ROLLOUT}.log_prob_max_token_len_per_gpu",
         f"{_ROLLOUT}.max_model_len",
+        f"{_ROLLOUT}.multi_turn.enable",
+        "trainer.v1.sampler.max_off_policy_strategy",
         f"{_ROLLOUT}.free_cache_engine",
         f"{_ROLLOUT}.calculate_log_probs",
         f"{_REF}.log_prob_use_dynamic_bsz",
@@ -60,6 +62,7 @@ def launch_from(words: Iterable[str], where: str = "overrides") -> VerlLaunch:
     estimator = get.text("algorithm.adv_estimator")
     sync_steps = get.number("trainer.v1.separate_async.parameter_sync_step", 1)
     versions = get.number("trainer.v1.sampler.max_off_policy_threshold", 8) if split else 0
+    ahead = get.real("trainer.v1.separate_async.num_warmup_batches", 1.0) if split else 0.0
     prompts, mini = get.number("data.train_batch_size"), get.number(f"{_ACTOR}.ppo_mini_batch_size")
     if split and prompts != sync_steps * mini:
         raise DocumentInvalid(
@@ -73,8 +76,9 @@ def launch_from(words: Iterable[str], where: str = "overrides") -> VerlLaunch:
             "dapo": [get.text(f"{_ACTOR}.clip_ratio_{end}", "0.2") for end in ("low", "high")] == ["0.2", "0.28"],
             "model_path": get.text("actor_rollout_ref.model.path"),
             "placement": "split" if split else "colocated",
-            "synchrony": _synchrony(split=split, warmup=get.number("trainer.v1.separate_async.num_warmup_batches", 1)),
+            "synchrony": _synchrony(split=split, ahead=ahead),
             "off_policy_versions": versions,
+            "warm_up": ahead,
             "prompts": prompts,
             "samples_per_prompt": get.number(f"{_ROLLOUT}.n", 1),
             "mini_batch_prompts": mini,
@@ -98,7 +102,7 @@ def launch_from(words: Iterable[str], where: str = "overrides") -> VerlLaunch:
             ),
             "rollout_tp": get.number(f"{_ROLLOUT}.tensor_model_parallel_size", 2),
             "rollout_ep": get.number(f"{_ROLLOUT}.expert_parallel_size", 1),
-            "memory_fraction": float(get.text(f"{_ROLLOUT}.gpu_memory_utilization", "0.5")),
+            "memory_fraction": get.real(f"{_ROLLOUT}.gpu_memory_utilization", 0.5),
             "max_num_sequences": get.number(f"{_ROLLOUT}.max_num_seqs", 256),
             "weights_by": get.text(f"{_ROLLOUT}.checkpoint_engine.backend", "naive"),
         }
@@ -128,6 +132,13 @@ class _Reader:
         except ValueError:
             raise DocumentInvalid(f"{name}={text} is no whole number", where=self._where) from None
 
+    def real(self, name: str, default: float) -> float:
+        text = self.text(name, str(default))
+        try:
+            return float(text)
+        except ValueError:
+            raise DocumentInvalid(f"{name}={text} is no number", where=self._where) from None
+
     def flag(self, name: str) -> bool:
         return self.text(name, "False").lower() == "true"
 
@@ -142,17 +153,18 @@ class _Reader:
 
 
 def _same_as_actor(name: str) -> bool:
-    return name in SAID_ONLY or name.startswith(("actor_rollout_ref.ref.", "critic."))
+    return name in SAID_ONLY or name.lstrip("+").startswith(("actor_rollout_ref.ref.", "critic."))
 
 
 def _text(value: Any) -> str:
     return str(value)
 
 
-def _synchrony(*, split: bool, warmup: int) -> str:
+def _synchrony(*, split: bool, ahead: float) -> str:
+    """One step ahead is what is called one step off, however it was asked for."""
     if not split:
         return "synchronous"
-    return "one_step_off" if warmup == 1 else "asynchronous"
+    return "one_step_off" if ahead == 1 else "asynchronous"
 
 
 def _data(launch: VerlLaunch) -> dict[str, Any]:
@@ -229,13 +241,13 @@ def _role(launch: VerlLaunch, role: str) -> dict[str, Any]:
         found[f"{name}.expert_tensor_parallel_size"] = launch.etp
     if role != _REF:
         found[f"{name}.optimizer_offload"] = launch.offload
-    if role == _ACTOR:
-        found |= _recompute_words(launch)
+    if role != _REF:  # a reference takes the actor's (ref/megatron_ref.yaml)
+        found |= _recompute_words(launch, name)
     return found
 
 
-def _recompute_words(launch: VerlLaunch) -> dict[str, Any]:
-    name = f"{_ACTOR}.megatron.override_transformer_config"
+def _recompute_words(launch: VerlLaunch, megatron: str) -> dict[str, Any]:
+    name = f"{megatron}.override_transformer_config"
     ends = {"first": launch.first_layers, "last": launch.last_layers}
     found: dict[str, Any] = {
         f"+{name}.num_layers_in_{end}_pipeline_stage": count for end, count in ends.items() if count
@@ -302,6 +314,7 @@ def _rollout(launch: VerlLaunch) -> dict[str, Any]:
         found[f"{_ROLLOUT}.nnodes"] = launch.rollout_nodes
         found[f"{_ROLLOUT}.n_gpus_per_node"] = launch.rollout_devices_per_node
     if launch.turns > 1:
+        found[f"{_ROLLOUT}.multi_turn.enable"] = True
         found[f"{_ROLLOUT}.multi_turn.max_assistant_turns"] = launch.turns
     return found
 
@@ -318,7 +331,9 @@ def _trainer(launch: VerlLaunch) -> dict[str, Any]:
         found |= {
             "actor_rollout_ref.hybrid_engine": False,
             "trainer.v1.separate_async.parameter_sync_step": launch.prompts // launch.mini_batch_prompts,
-            "trainer.v1.separate_async.num_warmup_batches": 1 if launch.synchrony == "one_step_off" else 2,
+            "trainer.v1.separate_async.num_warmup_batches": launch.warm_up,
             "trainer.v1.sampler.max_off_policy_threshold": launch.off_policy_versions,
+            # One step off trains on all samples of the step before: it waits for the longest, and drops none.
+            "trainer.v1.sampler.max_off_policy_strategy": "wait" if launch.synchrony == "one_step_off" else "drop",
         }
     return found

@@ -35,10 +35,11 @@ class VerlFolder:
 def verl_folder(problem: RlProblem, deployment: RlDeployment, model_path: str) -> VerlFolder:
     """The folder of a deployment.  Raises DocumentInvalid with what verl cannot say."""
     launch = launch_of(problem, deployment, model_path)
+    node = problem.cluster.pools[0].devices_per_node
     files = {
         SCRIPT: script(launch),
-        SLURM: slurm_job(launch),
-        KUBERNETES: ray_job(launch),
+        SLURM: slurm_job(launch, node),
+        KUBERNETES: ray_job(launch, node),
         DEPLOYMENT: json.dumps(deployment.model_dump(mode="json"), indent=2) + "\n",
     }
     executables = frozenset({SCRIPT})
@@ -76,10 +77,9 @@ def words_of_script(text: str) -> list[str]:
     return [word for word in words if "=" in word]
 
 
-def slurm_job(launch: VerlLaunch) -> str:
+def slurm_job(launch: VerlLaunch, node: int) -> str:
     """Ray on every node of the allocation, and the launch line on the first."""
-    nodes = launch.trainer_nodes + launch.rollout_nodes
-    each = max(launch.trainer_devices_per_node, launch.rollout_devices_per_node)
+    nodes, each = _machines(launch, node)
     return f"""#!/bin/bash
 #SBATCH --job-name=verl
 #SBATCH --nodes={nodes}
@@ -104,14 +104,13 @@ srun --overlap --nodes=1 --ntasks=1 --nodelist="$head" bash {SCRIPT} "$@"
 """
 
 
-def ray_job(launch: VerlLaunch) -> str:
+def ray_job(launch: VerlLaunch, node: int) -> str:
     """A RayJob of KubeRay: nodes of the trainer and, where split, of the engines are one group of workers."""
-    nodes = launch.trainer_nodes + launch.rollout_nodes
-    each = max(launch.trainer_devices_per_node, launch.rollout_devices_per_node)
+    nodes, each = _machines(launch, node)
     container = {"image": IMAGE, "resources": {"limits": {"nvidia.com/gpu": each}}}
     head = {"image": IMAGE, "resources": {"limits": {"cpu": "8", "memory": "32Gi"}}}
-    variables = [{"name": name, "value": f"/data/{name.lower()}.parquet"} for name in _VARIABLES]
-    line = "python3 -m verl.trainer.main_ppo " + " ".join(_quoted(word) for word in words_of(launch))
+    # The line is run in a container of its own, which has none of these variables: their values are said.
+    line = "python3 -m verl.trainer.main_ppo " + " ".join(shlex.quote(_with_values(word)) for word in words_of(launch))
     document = {
         "apiVersion": "ray.io/v1",
         "kind": "RayJob",
@@ -123,7 +122,7 @@ def ray_job(launch: VerlLaunch) -> str:
             "rayClusterSpec": {
                 "headGroupSpec": {
                     "rayStartParams": {"num-gpus": "0"},
-                    "template": {"spec": {"containers": [{"name": "head", **head, "env": variables}]}},
+                    "template": {"spec": {"containers": [{"name": "head", **head}]}},
                 },
                 "workerGroupSpecs": [
                     {
@@ -132,13 +131,27 @@ def ray_job(launch: VerlLaunch) -> str:
                         "minReplicas": nodes,
                         "maxReplicas": nodes,
                         "rayStartParams": {},
-                        "template": {"spec": {"containers": [{"name": "worker", **container, "env": variables}]}},
+                        "template": {"spec": {"containers": [{"name": "worker", **container}]}},
                     }
                 ],
             },
         },
     }
     return str(yaml.safe_dump(document, sort_keys=False))
+
+
+def _machines(launch: VerlLaunch, node: int) -> tuple[int, int]:
+    """Nodes to ask for, and devices of each: two sides that one node of ``node`` devices holds are on one."""
+    nodes = launch.trainer_nodes + launch.rollout_nodes
+    trainer, engines = launch.trainer_devices_per_node, launch.rollout_devices_per_node
+    together = trainer + engines
+    return (1, together) if nodes == 2 and launch.rollout_nodes and together <= node else (nodes, max(trainer, engines))
+
+
+def _with_values(word: str) -> str:
+    for name in _VARIABLES:
+        word = word.replace(f"${name}", f"/data/{name.lower()}.parquet")
+    return word
 
 
 def _quoted(word: str) -> str:
