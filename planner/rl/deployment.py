@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from planner.rl.words import Placement, Synchrony, Trainer
+from planner.rl.words import Offload, Placement, Synchrony, Trainer
 from planner.serving.layout import Formats, InstanceGroup
 from profiles.document import Document
 
@@ -35,6 +35,7 @@ class RlDeployment(Document):
     rollout: InstanceGroup
     formats: Formats = Formats()
     weight_sync: SyncMethod = "reshard"
+    offload: Offload = Field(default="nothing", description="what is in host memory while it is not used")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -10,6 +10,8 @@ Placement = Literal["colocated", "split"]
 Synchrony = Literal["synchronous", "one_step_off", "asynchronous"]
 """``synchronous``: a step trains on samples of its own weights.  ``one_step_off``: on those of the step before, which
 were generated meanwhile.  ``asynchronous``: samples are trained on as they end, up to a bound of staleness."""
+Offload = Literal["nothing", "reference", "states"]
+"""What a trainer keeps in host memory while it is not used: nothing, a reference's weights, or every role's state."""
 Trainer = Literal["fsdp2", "megatron"]
 """Software that trains the actor: PyTorch's FSDP2 around the module of transformers, or Megatron-Core."""
 Stage = Literal[

@@ -14,7 +14,7 @@ from planner.rl.predict.samples import replica_samples
 from planner.rl.predict.trainer import TrainerTimes
 from planner.rl.predict.windows import asynchronous_window
 from planner.rl.problem import RlProblem
-from planner.rl.words import Stage, Synchrony
+from planner.rl.words import Offload, Stage, Synchrony
 
 _LATENCY_TAIL = 5.0
 """Slowest latency over the mean where only the mean is known."""
@@ -45,8 +45,9 @@ class Roles:
     engine: EngineTimes
     num_replicas: int
     sync_s: float
+    offload: Offload
     switch_s: float
-    """Colocated: the trainer's state to the host and back."""
+    """Where states leave for the host: to it and back."""
 
 
 def trainer_stages(problem: RlProblem, roles: Roles) -> dict[Stage, float]:
@@ -63,6 +64,8 @@ def trainer_stages(problem: RlProblem, roles: Roles) -> dict[Stage, float]:
         stages["values"] = roles.critic.forward_s
         stages["critic_update"] = roles.critic.update_s * updates
     stages["actor_update"] = roles.actor.update_s * updates
+    if roles.switch_s:
+        stages["switch"] = roles.switch_s
     return stages
 
 
@@ -72,20 +75,18 @@ def step(problem: RlProblem, roles: Roles, synchrony: Synchrony, *, colocated: b
     trained = trainer_stages(problem, roles)
     trainer_s = sum(trained.values())
     reward_s = _reward_wait_s(problem)
-    ways: dict[Stage, float] = {"weight_sync": roles.sync_s}
-    if colocated:
-        ways["switch"] = roles.switch_s
     if synchrony == "asynchronous":
         return _asynchronous(problem, roles, once, trained)
     generated_s = once.seconds + reward_s
     if synchrony == "synchronous":
-        seconds = generated_s + trainer_s + sum(ways.values())
+        seconds = generated_s + trainer_s + roles.sync_s
     else:
-        seconds = max(generated_s, trainer_s) + sum(ways.values())
+        seconds = max(generated_s, trainer_s) + roles.sync_s
     stages: dict[Stage, float] = {"rollout": once.seconds}
     if reward_s:
         stages["reward"] = reward_s + trained.get("reward", 0.0)
-    stages |= {stage: time for stage, time in trained.items() if stage not in stages} | ways
+    stages |= {stage: time for stage, time in trained.items() if stage not in stages}
+    stages["weight_sync"] = roles.sync_s
     if synchrony == "one_step_off":
         stages["rollout_wait"] = max(0.0, generated_s - trainer_s)
     busy = 1.0 if colocated else trainer_s / seconds

@@ -16,7 +16,7 @@ from planner.rl.predict.trainer import TrainerTimes, given_trainer, searched_tra
 from planner.rl.predict.weight_way import switch_s, sync_s
 from planner.rl.problem import RlProblem
 from planner.rl.search.divisions import Division
-from planner.rl.words import ENGINE_MEMORY
+from planner.rl.words import ENGINE_MEMORY, Offload
 from planner.serving.layout import InstanceGroup, InstanceLayout, InstanceSettings
 
 BYTES_A_WEIGHT = 2.0
@@ -87,6 +87,23 @@ def _resident_bytes(problem: RlProblem, actor: TrainerTimes, critic: TrainerTime
     return actor.state_bytes + (critic.state_bytes if critic else 0.0) + reference
 
 
+def leaving(problem: RlProblem, division: Division, actor: TrainerTimes, critic: TrainerTimes | None) -> Offload:
+    """What goes to the host while other roles work.
+
+    Colocated as the question says.  Split: the weights of a reference where they are too much beside the peaks, and the
+    states of actor and critic where even these are.
+    """
+    if division.placement == "colocated":
+        return "states" if problem.trainer_offload else "nothing"
+    states = actor.state_bytes + (critic.state_bytes if critic else 0.0)
+    peaks = [each.peak_bytes - each.state_bytes for each in (actor, critic) if each is not None]
+    limit = actor.plan.memory_limit_bytes
+    if states + max(peaks) > limit:
+        return "states"
+    reference = actor.weight_bytes if problem.has_reference else 0.0
+    return "reference" if states + max(peaks) + reference > limit else "nothing"
+
+
 def _degrees(devices: int) -> list[int]:
     """Powers of two that divide the devices of the engines."""
     return [tp for tp in (1 << bit for bit in range(devices.bit_length())) if not devices % tp]
@@ -119,7 +136,8 @@ def roles_of(  # noqa: PLR0917  # what a deployment is made of
     pool = problem.cluster.pools[0]
     model_bytes = BYTES_A_WEIGHT * total_parameters(problem.actor)
     reference = actor if problem.has_reference else None
-    moved = _resident_bytes(problem, actor, critic)
+    moved = {"nothing": 0.0, "reference": actor.weight_bytes, "states": _resident_bytes(problem, actor, critic)}
+    offload = leaving(problem, division, actor, critic)
     reward = problem.reward.model
     reward_s = 0.0 if reward is None else actor.forward_s * active_parameters(reward) / active_parameters(problem.actor)
     return Roles(
@@ -130,7 +148,8 @@ def roles_of(  # noqa: PLR0917  # what a deployment is made of
         engine=engine,
         num_replicas=group.num_instances,
         sync_s=sync_s(method, model_bytes, group.layout.num_devices, pool),
-        switch_s=switch_s(moved, pool) if division.placement == "colocated" and problem.trainer_offload else 0.0,
+        offload=offload,
+        switch_s=switch_s(moved[offload], pool),
     )
 
 
@@ -146,7 +165,8 @@ def ranked(  # what a deployment is made of
     colocated = division.placement == "colocated"
     method: SyncMethod = "reshard" if colocated else "sharded"
     roles = roles_of(problem, division, actor, critic, engine, group, method)
-    return _told(problem, division, actor, group, method, step(problem, roles, division.synchrony, colocated=colocated))
+    played = step(problem, roles, division.synchrony, colocated=colocated)
+    return _told(problem, division, actor, group, roles, played)
 
 
 def _told(  # the parts of a ranked deployment
@@ -154,7 +174,7 @@ def _told(  # the parts of a ranked deployment
     division: Division,
     actor: TrainerTimes,
     group: InstanceGroup,
-    method: SyncMethod,
+    roles: Roles,
     played: RlStep,
 ) -> RankedRl:
     plan = actor.plan
@@ -169,7 +189,8 @@ def _told(  # the parts of a ranked deployment
         synchrony=division.synchrony,
         trainer=layout,
         rollout=group,
-        weight_sync=method,
+        weight_sync="reshard" if division.placement == "colocated" else "sharded",
+        offload=roles.offload,
     )
     lengths = total_lengths(problem)
     tokens = problem.num_samples * sum(lengths) / len(lengths)

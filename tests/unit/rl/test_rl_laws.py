@@ -58,7 +58,7 @@ def times(**changes: float) -> TrainerTimes:
 
 
 def roles(engine: EvenEngine, replicas: int, trainer: TrainerTimes) -> Roles:
-    return Roles(trainer, None, trainer, 0.0, engine, replicas, sync_s=0.3, switch_s=0.1)
+    return Roles(trainer, None, trainer, 0.0, engine, replicas, sync_s=0.3, offload="states", switch_s=0.1)
 
 
 def test_every_sample_ends_once_and_in_order() -> None:

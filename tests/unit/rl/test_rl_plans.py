@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from planner.cli.commands.rl.flags import question_data
 from planner.errors import DocumentInvalid, NoFeasiblePlan
-from planner.operations.question import cluster_of
+from planner.operations.question import cluster_of, model_of
 from planner.operations.rl import RL_ESTIMATE, RlEstimateRequest
 from planner.operations.service import opened_service
 from planner.question.sequences import Sequences
@@ -132,3 +132,14 @@ def test_engines_are_played_with_the_memory_that_launches_give_them() -> None:
     for division in divisions(problem):
         for group in rollout_groups(problem, division):
             assert group.settings.memory_fraction == ENGINE_MEMORY[division.placement]
+
+
+def test_roles_that_do_not_fit_together_leave_for_the_host() -> None:
+    """Actor and critic of 8B on four devices: each fits alone, both states and an activation peak do not."""
+    division = Division("split", "one_step_off", 4, 4)
+    large = {"actor": model_of("llama-3.1-8b"), "cluster": cluster_of("dgx-h100", 8), "constraints": EVERY}
+    ppo, grpo = (played(rl_problem(algorithm=name, **large), division, even_engine) for name in ("ppo", "grpo"))
+    small = played(rl_problem(), division, even_engine)
+    assert [each.deployment.offload for each in (ppo, grpo, small)] == ["states", "reference", "nothing"]
+    assert ppo.prediction.stages_s["switch"] > grpo.prediction.stages_s["switch"] > 0
+    assert "switch" not in small.prediction.stages_s

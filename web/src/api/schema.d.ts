@@ -8281,6 +8281,13 @@ export interface components {
              */
             formats: components["schemas"]["Formats"];
             /**
+             * Offload
+             * @description what is in host memory while it is not used
+             * @default nothing
+             * @enum {string}
+             */
+            offload: "nothing" | "reference" | "states";
+            /**
              * Placement
              * @enum {string}
              */
@@ -9329,7 +9336,7 @@ export interface components {
         };
         /**
          * ServingEstimate
-         * @description What a deployment gives, and the first rule of its engine that each group breaks.
+         * @description What a deployment gives, and why it cannot be started: rules of its engine, devices that are not there.
          */
         ServingEstimate: {
             line: components["schemas"]["RankedDeployment"];
@@ -9478,7 +9485,7 @@ export interface components {
             };
             /**
              * Runners Up
-             * @description the best of each other engine, format and kind of deployment
+             * @description the best found of each other engine and kind (aggregated or not)
              * @default []
              */
             runners_up: components["schemas"]["RankedDeployment"][];

@@ -15,7 +15,7 @@ from planner.errors import DocumentInvalid
 from planner.rl.deployment import RlDeployment
 from planner.rl.predict.trainer import longest_sample
 from planner.rl.problem import RlProblem
-from planner.rl.words import ENGINE_MEMORY, Algorithm, Placement, Synchrony, Trainer
+from planner.rl.words import ENGINE_MEMORY, Algorithm, Offload, Placement, Synchrony, Trainer
 from planner.serving.engines.vllm.behaviour import BEHAVIOUR
 from profiles.document import Document
 
@@ -59,7 +59,7 @@ class VerlLaunch(Document):
     trainer: Trainer
     trainer_nodes: int
     trainer_devices_per_node: int
-    offload: bool
+    offload: Offload
     tp: int = 1
     pp: int = 1
     vpp: int = 1
@@ -117,7 +117,7 @@ def launch_of(problem: RlProblem, deployment: RlDeployment, model_path: str) -> 
         trainer=deployment.trainer.trainer,
         trainer_nodes=trainer_nodes,
         trainer_devices_per_node=trainer_each,
-        offload=problem.trainer_offload and not split,
+        offload=deployment.offload,
         tp=strategy["tp"],
         pp=strategy["pp"],
         vpp=strategy["vpp"],

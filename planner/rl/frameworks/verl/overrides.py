@@ -91,7 +91,7 @@ def launch_from(words: Iterable[str], where: str = "overrides") -> VerlLaunch:
             "trainer": "megatron" if megatron else "fsdp2",
             "trainer_nodes": get.number("trainer.nnodes", 1),
             "trainer_devices_per_node": get.number("trainer.n_gpus_per_node", 8),
-            "offload": get.flag(f"{_ACTOR}.{offload_of}.param_offload"),
+            "offload": _offload(get, offload_of),
             **_degrees(get, megatron=megatron),
             "recompute": recompute,
             "tokens_per_device": get.number(f"{_ACTOR}.ppo_max_token_len_per_gpu", 16384),
@@ -212,17 +212,18 @@ def _actor(launch: VerlLaunch) -> dict[str, Any]:
 
 def _role(launch: VerlLaunch, role: str) -> dict[str, Any]:
     """The layout of the actor, which its reference and a critic as large share."""
+    leaves = launch.offload == "states" or (launch.offload == "reference" and role == _REF)
     if launch.trainer == "fsdp2":
         found: dict[str, Any] = {} if role == _REF else {f"{role}.strategy": "fsdp2"}
         # A critic's own FSDP settings stand in its group of the same name (critic/dp_critic.yaml).
         config = f"{role}.fsdp" if role == "critic" else f"{role}.fsdp_config"
         found |= {
             f"{config}.fsdp_size": launch.shard,
-            f"{config}.param_offload": launch.offload,
+            f"{config}.param_offload": leaves,
             f"{role}.ulysses_sequence_parallel_size": launch.cp,
         }
         if role != _REF:
-            found[f"{config}.optimizer_offload"] = launch.offload
+            found[f"{config}.optimizer_offload"] = leaves
             model = "critic.model" if role == "critic" else "actor_rollout_ref.model"
             found[f"{model}.enable_gradient_checkpointing"] = launch.recompute == "full"
         return found
@@ -233,14 +234,14 @@ def _role(launch: VerlLaunch, role: str) -> dict[str, Any]:
         f"{name}.context_parallel_size": launch.cp,
         f"{name}.expert_model_parallel_size": launch.ep,
         f"{name}.sequence_parallel": launch.sp,
-        f"{name}.param_offload": launch.offload,
+        f"{name}.param_offload": leaves,
     }
     if launch.vpp > 1:
         found[f"{name}.virtual_pipeline_model_parallel_size"] = launch.vpp
     if launch.ep > 1:
         found[f"{name}.expert_tensor_parallel_size"] = launch.etp
     if role != _REF:
-        found[f"{name}.optimizer_offload"] = launch.offload
+        found[f"{name}.optimizer_offload"] = leaves
     if role != _REF:  # a reference takes the actor's (ref/megatron_ref.yaml)
         found |= _recompute_words(launch, name)
     return found
@@ -258,6 +259,12 @@ def _recompute_words(launch: VerlLaunch, megatron: str) -> dict[str, Any]:
     if launch.recompute == "full":
         found |= {f"{name}.recompute_method": "uniform", f"{name}.recompute_num_layers": 1}
     return found
+
+
+def _offload(get: _Reader, engine: str) -> str:
+    if get.flag(f"{_ACTOR}.{engine}.param_offload"):
+        return "states"
+    return "reference" if get.flag(f"{_REF}.{engine}.param_offload") else "nothing"
 
 
 def _recompute(get: _Reader, megatron: bool) -> str:
