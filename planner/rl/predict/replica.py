@@ -20,8 +20,8 @@ STRIDE = 256.0
 GRAIN = 8.0
 """Tokens within which samples end together at most: each is up to so many tokens late, of hundreds to thousands."""
 
-_SPARE = 1.25
-"""Room over its context with which a sample that was set back goes on, so that it is not set back again at once."""
+_FULL = 0.95
+"""Part of the cache down to which samples are set back and up to which they go on, so that they are not each time."""
 
 
 class EngineTimes(Protocol):
@@ -144,7 +144,7 @@ class Replica:
         used = self._context + self.clock * self.running
         if self.running > 1 and used > self.times.cache_tokens:
             by_start = sorted(self._running, key=lambda each: each.number)
-            while len(by_start) > 1 and used > self.times.cache_tokens:
+            while len(by_start) > 1 and used > _FULL * self.times.cache_tokens:
                 last = by_start.pop()
                 self._context -= last.before - last.started_at
                 last.before += self.clock - last.started_at
@@ -154,7 +154,9 @@ class Replica:
             self._running = by_start
             heapq.heapify(self._running)
             return
-        while self._set_back and (not self._running or self._fits(self._set_back[-1].before * _SPARE)):
+        while self._set_back and (
+            not self._running or self._fits(self._set_back[-1].before + (1 - _FULL) * self.times.cache_tokens)
+        ):
             sample = self._set_back.pop()
             self._pass(self.times.prefill_s(sample.before))
             sample.started_at, sample.ends_at = self.clock, self.clock + sample.ends_at
