@@ -10,9 +10,9 @@ import pytest
 from tests.command_line import REPOSITORY, run_here
 
 EXAMPLES = REPOSITORY / "examples"
-SCRIPTS = {"fleet", "placement", "schedulers"}
+SCRIPTS = {"fleet", "placement", "rl", "schedulers", "serving"}
 """Their tests: ``tests/unit/planner/test_placement.py``, ``tests/integration`` (``test_fleet_page.py``,
-``test_scheduler_*.py``)."""
+``test_scheduler_*.py``), ``tests/unit/rl/test_rl_examples.py``, ``tests/unit/serving``."""
 FOLDERS = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name not in SCRIPTS)
 LARGE = {"llama-3.1-70b-64xh100", "deepseek-v3-2048xh800"}
 
