@@ -37,7 +37,7 @@ test("a service that goes away and comes back finds everything that was typed", 
   let server = await startServer(...flags);
   try {
     await page.goto(`${server.address}/?model=llama-3.1-8b&devices=8&batch=64`);
-    await expect(page.getByText(/parameters on \d+ devices/)).toBeVisible();
+    await expect(page.getByText(/parameters on [\d,]+ devices/)).toBeVisible();
     await server.stop();
     await page.getByLabel("Sequence length").fill("2048");
     await page.getByRole("button", { name: "Plan", exact: true }).click();

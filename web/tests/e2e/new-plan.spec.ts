@@ -12,7 +12,7 @@ import {
 
 test("a question is planned, and becomes a plan", async ({ page }) => {
   await page.goto("/?model=llama-3.1-8b&devices=8&batch=64&seq=4096");
-  await expect(page.getByText(/parameters on \d+ devices/)).toBeVisible();
+  await expect(page.getByText(/parameters on [\d,]+ devices/)).toBeVisible();
   await page.getByRole("button", { name: "Plan", exact: true }).click();
   await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(/llama-3\.1-8b on 8/);
@@ -45,7 +45,7 @@ test("an answer that comes before the address is written is not left again", asy
   const asked = { ...known, workload: { global_batch_size: 48, sequence_length: 2048 } };
   expect((await request.post("/v1/plans", { data: asked })).ok()).toBe(true);
   await page.goto("/?model=llama-3.1-8b&devices=8&batch=4&seq=2048&profile=none");
-  await expect(page.getByText(/parameters on \d+ devices/)).toBeVisible();
+  await expect(page.getByText(/parameters on [\d,]+ devices/)).toBeVisible();
   // The plan's screen is on its way while the draft would be written into the address.
   await slowScript(page, "plan", 1000);
   await page.getByLabel("Global batch size").fill("48");
