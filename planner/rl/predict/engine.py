@@ -22,7 +22,7 @@ from planner.serving.layout import Formats, InstanceGroup, InstanceLayout
 from planner.serving.predict.iteration_operators import iteration_operators
 from planner.serving.predict.iteration_time import Batch, IterationTimes, Links
 from planner.serving.predict.memory import device_memory
-from profiles.cluster import Cluster, Pool
+from profiles.cluster import Cluster
 from profiles.serving_kernels import kernel_times
 
 _RUNNING = tuple(float(1 << power) for power in range(12))
@@ -88,12 +88,7 @@ def _times_of(
 
 def _times(model: ModelSpec, cluster: Cluster, layout: InstanceLayout) -> tuple[tuple[tuple[float, ...], ...], float]:
     pool = cluster.pools[0]
-    return _times_of(model, pool.device.name, _links(pool), layout)
-
-
-def _links(pool: Pool) -> Links:
-    share = pool.nics_per_node * pool.nic_bandwidth_bytes_per_s / pool.devices_per_node
-    return Links(pool.scale_up.domain_size, share or pool.scale_up.bandwidth_bytes_per_s, pool.nic_latency_s)
+    return _times_of(model, pool.device.name, Links.of_pool(pool), layout)
 
 
 def _place(points: tuple[float, ...], value: float) -> tuple[int, float]:

@@ -27,6 +27,7 @@ from profiles.serving_kernels.kernel_times import AttentionHeads
 
 if TYPE_CHECKING:
     from planner.serving.words import CacheFormat
+    from profiles.cluster import Pool
     from profiles.serving_kernels.kernel_times import KernelTimes
 
 Array = NDArray[np.float64]
@@ -79,6 +80,16 @@ class Links:
     domain: int
     network_bytes_per_s: float
     network_latency_s: float
+
+    @classmethod
+    def of_pool(cls, pool: Pool) -> Links:
+        """Links of a pool's devices; above a domain without NICs there is the host link alone."""
+        network = pool.nics_per_node * pool.nic_bandwidth_bytes_per_s / pool.devices_per_node
+        return cls(
+            domain=pool.scale_up.domain_size,
+            network_bytes_per_s=network or pool.host.link_bandwidth_bytes_per_s,
+            network_latency_s=pool.nic_latency_s,
+        )
 
     def collective_s(self, kernels: KernelTimes, work: Exchange, moved: Array) -> Array:
         """A collective inside a domain as measured; over several, first inside, then each device's share above.

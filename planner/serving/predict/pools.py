@@ -49,13 +49,7 @@ class Pools:
         """``cluster``: its first pool is what instances run on."""
         self.model, self.cluster, self.kernels, self.behaviour = model, cluster, kernels, behaviour
         self.pool = cluster.pools[0]
-        pool = self.pool
-        network = pool.nics_per_node * pool.nic_bandwidth_bytes_per_s / pool.devices_per_node
-        self.links = Links(
-            domain=pool.scale_up.domain_size,
-            network_bytes_per_s=network or pool.host.link_bandwidth_bytes_per_s,
-            network_latency_s=pool.nic_latency_s,
-        )
+        self.links = Links.of_pool(self.pool)
         self._iterations: dict[object, IterationTimes] = {}
         self._times: dict[object, InstanceTimes] = {}
         self._memory: dict[object, DeviceMemory] = {}
